@@ -18,8 +18,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#define LINK_SZ_MAX 4096
-#define SYSTEM_DIR  "/usr/lib/debug"
+#define SYSTEM_DIR "/usr/lib/debug"
 
 /* --- .gnu_debugdata -------------------------------------------------------------------------------------------------
  */
@@ -76,16 +75,15 @@ static struct elf_file *open_debug(const char *path, const struct elf_file *of, 
 	return file;
 }
 
-struct elf_file *debug_data__open(const struct elf_image *image, const struct elf_file *of,
-				  const struct debug_search *search)
+struct elf_file *debug_data__open(int fd, const struct elf_file *of, const struct debug_search *search)
 {
-	const struct elf_section *section = elf_image__section(image, ".gnu_debugdata");
+	const struct elf_rows_head *head = elf_file__head(of);
 	uint64_t before = debug_budget__left(search->budget), left = before;
 	struct elf_file *file;
 
-	if (!section || !section->size)
+	if (!head->packed_sz)
 		return NULL;
-	file = elf_file__open_packed(elf_image__fd(image), section->file_off, section->size, of, &left);
+	file = elf_file__open_packed(fd, head->packed_off, head->packed_sz, of, &left);
 	note_taken(search, file, before - left);
 	return file;
 }
@@ -275,22 +273,7 @@ struct symbols_wanted {
 	const struct debug_search *search;
 	const struct elf_file *of;
 	struct debug_wanted wanted;
-	char link[NAME_MAX + 1];
 };
-
-/* .gnu_debuglink: a name, padding to four bytes, the checksum of the file. */
-static void link_read(const struct elf_image *image, struct symbols_wanted *symbols)
-{
-	const struct elf_section *section = elf_image__section(image, ".gnu_debuglink");
-	char *bytes = section ? elf_image__copy(image, section->file_off, section->size, LINK_SZ_MAX) : NULL;
-	size_t len = bytes ? strlen(bytes) : 0, crc_off = (len + 4) & ~3UL;
-
-	if (len && len < sizeof(symbols->link) && !strchr(bytes, '/') && crc_off + 4 <= section->size) {
-		memcpy(symbols->link, bytes, len + 1);
-		memcpy(&symbols->wanted.link_crc, bytes + crc_off, 4);
-	}
-	free(bytes);
-}
 
 /* Of this very build, or NULL: the build id decides where both have one, and otherwise the link's checksum. */
 static void *take_symbols(void *owner, const char *path)
@@ -312,12 +295,14 @@ static void *take_symbols(void *owner, const char *path)
 	return NULL;
 }
 
-struct elf_file *debug_file__open(const struct elf_image *image, const struct elf_file *of,
-				  const struct debug_search *search)
+struct elf_file *debug_file__open(const struct elf_file *of, const struct debug_search *search)
 {
-	struct symbols_wanted symbols = {.search = search, .of = of};
+	const struct elf_rows_head *head = elf_file__head(of);
+	struct symbols_wanted symbols = {
+		.search = search,
+		.of = of,
+		.wanted = {.build_id = head->build_id, .link = head->link, .link_crc = head->link_crc},
+	};
 
-	symbols.wanted = (struct debug_wanted){.build_id = elf_file__build_id(of), .link = symbols.link};
-	link_read(image, &symbols);
 	return debug_file_search(&symbols.wanted, search, take_symbols, &symbols);
 }

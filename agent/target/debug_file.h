@@ -7,7 +7,6 @@
 #define WHYLATE_TARGET_DEBUG_FILE_H
 
 #include "target/elf_file.h"
-#include "target/elf_image.h"
 
 /* Bytes of symbols, unpacked, that one target's files may bring along, and all targets of this process together. */
 #define DEBUG_BUDGET_TARGET (64ULL << 20)
@@ -33,11 +32,9 @@ struct debug_search {
 };
 
 /* .gnu_debugdata, unpacked; NULL: none, damaged, or beyond the budget, which one line says. */
-struct elf_file *debug_data__open(const struct elf_image *image, const struct elf_file *of,
-				  const struct debug_search *search);
+struct elf_file *debug_data__open(int fd, const struct elf_file *of, const struct debug_search *search);
 /* A file of the same build id, or with the checksum that the debug link gives; NULL: none. */
-struct elf_file *debug_file__open(const struct elf_image *image, const struct elf_file *of,
-				  const struct debug_search *search);
+struct elf_file *debug_file__open(const struct elf_file *of, const struct debug_search *search);
 
 /* What a stripped file says of the file that has its names. */
 struct debug_wanted {

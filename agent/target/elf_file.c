@@ -223,6 +223,11 @@ bool elf_file__is_go(const struct elf_file *file)
 	return file->rows.head.is_go;
 }
 
+const struct elf_rows_head *elf_file__head(const struct elf_file *file)
+{
+	return &file->rows.head;
+}
+
 const char *elf_file__build_id(const struct elf_file *file)
 {
 	return file->rows.head.build_id;

@@ -60,6 +60,8 @@ bool elf_file__is_go(const struct elf_file *file);
 /* Has C++ code with exceptions: the unwinder does not get past a uretprobe, it ends the process. */
 bool elf_file__unwinds(const struct elf_file *file);
 uint8_t elf_file__marks(const struct elf_file *file); /* enum elf_mark */
+/* What else it says of itself; the file's own until it is freed. */
+const struct elf_rows_head *elf_file__head(const struct elf_file *file);
 /* Hex, "" when it has none. */
 const char *elf_file__build_id(const struct elf_file *file);
 /* The same of a file whose symbols are not read; "" also when it cannot be read. */

@@ -81,6 +81,12 @@ static bool datum_is_right(const struct elf_datum *datum)
 	return len < sizeof(datum->name) && datum->is_data <= 1 && datum->lo <= datum->hi;
 }
 
+static bool links_are_right(const struct elf_rows_head *head, uint64_t file_sz)
+{
+	return memchr(head->link, '\0', sizeof(head->link)) && !strchr(head->link, '/') &&
+	       head->packed_off <= file_sz && head->packed_sz <= file_sz - head->packed_off;
+}
+
 int elf_rows_check_head(const struct elf_rows_head *head, uint64_t file_sz)
 {
 	uint64_t sz = 0;
@@ -89,7 +95,7 @@ int elf_rows_check_head(const struct elf_rows_head *head, uint64_t file_sz)
 		sz += elf_rows_section_sz(head, i);
 	if (sz > ELF_ROWS_SZ_MAX || head->code_cnt > ELF_ROWS_CODE_MAX || head->is_go > 1 ||
 	    head->build_id[sizeof(head->build_id) - 1] || !build_id_is_right(head->build_id) ||
-	    !datum_is_right(&head->datum))
+	    !links_are_right(head, file_sz) || !datum_is_right(&head->datum))
 		return -EBADMSG;
 	for (uint32_t i = 0; i < head->code_cnt; i++) {
 		const struct elf_code *code = &head->code[i];

@@ -19,6 +19,7 @@
 #define ELF_ROWS_BUILD_ID_SZ 64
 /* In hex, with the NUL and padding. */
 #define ELF_ROWS_BUILD_ID_HEX (2 * ELF_ROWS_BUILD_ID_SZ + 8)
+#define ELF_ROWS_LINK_SZ      256
 
 /* What is read of a file. */
 enum elf_what {
@@ -104,14 +105,18 @@ struct elf_rows_head {
 	uint8_t marks; /* enum elf_mark */
 	uint8_t is_go;
 	uint8_t pad[2];
+	uint64_t packed_off, packed_sz; /* .gnu_debugdata; 0: none */
+	uint32_t link_crc;
+	char link[ELF_ROWS_LINK_SZ]; /* .gnu_debuglink, a plain file name; "": none */
+	uint32_t pad_2;
 	char build_id[ELF_ROWS_BUILD_ID_HEX]; /* hex */
 	struct elf_datum datum;               /* of ELF_READ_DATUM */
 	struct elf_code code[ELF_ROWS_CODE_MAX];
 };
 
 _Static_assert(sizeof(struct elf_row) == 32 && sizeof(struct elf_other) == 8, "rows have no hidden padding");
-_Static_assert(offsetof(struct elf_rows_head, build_id) == 72 &&
-		       sizeof(struct elf_rows_head) == 72 + 136 + 104 + ELF_ROWS_CODE_MAX * sizeof(struct elf_code),
+_Static_assert(offsetof(struct elf_rows_head, build_id) == 352 &&
+		       sizeof(struct elf_rows_head) == 352 + 136 + 104 + ELF_ROWS_CODE_MAX * sizeof(struct elf_code),
 	       "the head has no hidden padding");
 
 struct elf_rows {

@@ -9,6 +9,7 @@
 #include "target/elf_image.h"
 #include "target/nearest.h"
 
+#include <elfutils/libdwelf.h>
 #include <errno.h>
 #include <gelf.h>
 #include <stdbool.h>
@@ -314,6 +315,30 @@ static bool is_go_section(const char *name)
 	       (len >= tail_len && !strcmp(name + len - tail_len, lines_table));
 }
 
+/* Where the symbols are that the file has not. */
+static void links_read(struct loader *loader)
+{
+	struct elf_rows_head *head = &loader->rows->head;
+	GElf_Word crc = 0;
+	const char *link = dwelf_elf_gnu_debuglink(loader->elf, &crc);
+
+	if (!link || strchr(link, '/') || strlen(link) >= sizeof(head->link))
+		return;
+	strcpy(head->link, link);
+	head->link_crc = crc;
+}
+
+static void packed_note(struct loader *loader, const GElf_Shdr *shdr)
+{
+	struct elf_rows_head *head = &loader->rows->head;
+
+	if (head->packed_sz || shdr->sh_type == SHT_NOBITS || shdr->sh_flags & SHF_COMPRESSED ||
+	    shdr->sh_offset > loader->file_sz || shdr->sh_size > loader->file_sz - shdr->sh_offset)
+		return;
+	head->packed_off = shdr->sh_offset;
+	head->packed_sz = shdr->sh_size;
+}
+
 static int sections_read(struct loader *loader)
 {
 	Elf_Scn *tables[2] = {0}, *scn = NULL;
@@ -332,6 +357,8 @@ static int sections_read(struct loader *loader)
 		name = strings_at(&section_names, shdr.sh_name);
 		if (name && is_go_section(name))
 			loader->rows->head.is_go = true;
+		if (name && !loader->is_debug_file && !strcmp(name, ".gnu_debugdata"))
+			packed_note(loader, &shdr);
 		if (shdr.sh_type == SHT_SYMTAB && !tables[0])
 			tables[0] = scn;
 		if (shdr.sh_type == SHT_DYNSYM && !tables[1])
@@ -340,6 +367,8 @@ static int sections_read(struct loader *loader)
 		    shdr.sh_size <= SYMBOLS_SZ_MAX)
 			loader->versions = scn;
 	}
+	if (!loader->is_debug_file)
+		links_read(loader);
 	for (size_t i = 0; i < 2 && !err; i++)
 		if (tables[i])
 			err = gelf_getshdr(tables[i], &shdr) ? symbols_read(loader, tables[i], &shdr) : -ENOEXEC;

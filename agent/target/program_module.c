@@ -156,10 +156,10 @@ static int debug_files_open(struct program *program, struct module *module)
 		return 0;
 	if (program->pid)
 		snprintf(root, sizeof(root), "/proc/%d/root", program->pid);
-	module->files[2] = debug_file__open(module->image, module->files[0], &search);
+	module->files[2] = debug_file__open(module->files[0], &search);
 	/* What is within the file is a part of what a debug file has. */
 	if (!module->files[2] && !is_late)
-		module->files[1] = debug_data__open(module->image, module->files[0], &search);
+		module->files[1] = debug_data__open(elf_image__fd(module->image), module->files[0], &search);
 	return is_late ? -EAGAIN : 0;
 }
 

@@ -315,6 +315,18 @@ static void a_head_is_not_trusted(void)
 	memset(head.build_id, 'a', sizeof(head.build_id));
 	CU_ASSERT_EQUAL(elf_rows_check_head(&head, FILE_SZ), -EBADMSG);
 	head = good;
+	strcpy(head.link, "server.debug");
+	head.packed_off = FILE_SZ - 8;
+	head.packed_sz = 8;
+	CU_ASSERT_EQUAL(elf_rows_check_head(&head, FILE_SZ), 0);
+	head.packed_sz = 9;
+	CU_ASSERT_EQUAL(elf_rows_check_head(&head, FILE_SZ), -EBADMSG);
+	head = good;
+	strcpy(head.link, "../server");
+	CU_ASSERT_EQUAL(elf_rows_check_head(&head, FILE_SZ), -EBADMSG);
+	memset(head.link, 'a', sizeof(head.link));
+	CU_ASSERT_EQUAL(elf_rows_check_head(&head, FILE_SZ), -EBADMSG);
+	head = good;
 	head.datum = (struct elf_datum){.lo = 8, .hi = 16, .is_data = 1, .name = "table_lock"};
 	CU_ASSERT_EQUAL(elf_rows_check_head(&head, FILE_SZ), 0);
 	head.datum.lo = 17;

@@ -446,7 +446,6 @@ static void debug_data_has_a_budget(void)
 	struct debug_budget budget = {0};
 	struct debug_search search = {.path = "/usr/bin/bomb", .file = "", .root = "", .budget = &budget};
 	static struct made_elf made;
-	struct elf_image *image;
 	struct elf_file *of;
 	size_t packed_sz;
 	uint8_t *packed = pack_zeros(256 << 20, &packed_sz);
@@ -457,19 +456,16 @@ static void debug_data_has_a_budget(void)
 	CU_ASSERT_FATAL(packed_sz < 100000);
 	elf_make_extra(&made, packed, packed_sz);
 	fd = elf_make_file(made.bytes, made.sz, path);
-	image = elf_image__open(path);
 	of = elf_file__open(path);
-	CU_ASSERT_PTR_NOT_NULL_FATAL(image);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(of);
 	said_begin();
-	CU_ASSERT_PTR_NULL(debug_data__open(image, of, &search));
-	CU_ASSERT_PTR_NULL(debug_data__open(image, of, &search));
+	CU_ASSERT_PTR_NULL(debug_data__open(fd, of, &search));
+	CU_ASSERT_PTR_NULL(debug_data__open(fd, of, &search));
 	CU_ASSERT(said_one_line(said_end(), "/usr/bin/bomb"));
 	CU_ASSERT(budget.used <= DEBUG_BUDGET_TARGET + (1 << 20));
 	debug_budget__return(&budget);
 	CU_ASSERT_EQUAL(budget.used, 0);
 	elf_file__free(of);
-	elf_image__free(image);
 	close(fd);
 	free(packed);
 }
