@@ -59,8 +59,8 @@ bool walk__find_reply(const struct walk *walk, struct frame *frame, uint64_t sin
 }
 
 /*
- * A task of another process ended the wait, and the thread went on with a request that it had not before: that task is
- * the other request's client.
+ * A task of another process or an interrupt ended the wait, and the thread went on with a request that it had not
+ * before: the bytes that came are the other request's.
  */
 bool walk__is_for_another(const struct walk *walk, const struct frame *frame, const struct graph_segment *wait)
 {
@@ -68,7 +68,7 @@ bool walk__is_for_another(const struct walk *walk, const struct frame *frame, co
 	size_t cnt;
 	const struct graph_segment *next = graph__segments(walk->graph, frame->tid, wait->end_ts, walk->look_ts, &cnt);
 
-	if (!wakeup || !wakeup->waker_tid || wakeup->waker_pid == wait->pid)
+	if (!wakeup || wakeup->context == WL_CONTEXT_TIMER || (wakeup->waker_tid && wakeup->waker_pid == wait->pid))
 		return false;
 	for (size_t i = 0; i < cnt && i < NOTICE_LOOKS_MAX && next[i].state != WL_STATE_BLOCKED_POLL; i++)
 		if (next[i].begin_ts >= wait->end_ts && next[i].sid && next[i].sid != wait->sid)

@@ -102,22 +102,32 @@ static void an_event_loop_waits_for_its_worker(void)
 	graph__free(graph);
 }
 
-/* Another process wakes the loop with another request: what this interval waits for is not known. */
+/*
+ * Another process, or the interrupt that its bytes came by, wakes the loop with another request: what this interval
+ * waits for is not known.
+ */
 static void who_asks_for_another_explains_nothing(void)
 {
-	const struct graph_wakeup asked = {.ts = 80, .waker_pid = 7, .waker_tid = 7};
 	const struct graph_segment asks = {.end_ts = 100, .state = WL_STATE_RUNNING, .pid = 7};
-	struct graph *graph = graph__new();
-	struct graph_interval interval = fixture_interval(SID, 0, 0, 100, 1);
+	const struct graph_wakeup asked[] = {
+		{.ts = 80, .waker_pid = 7, .waker_tid = 7},
+		{.ts = 80, .context = WL_CONTEXT_SOFTIRQ},
+	};
 
-	fixture_segment(graph, 1, 0, 10, WL_STATE_RUNNING, SID);
-	fixture_segment(graph, 1, 10, 80, WL_STATE_BLOCKED_POLL, 0);
-	CU_ASSERT_EQUAL(graph__add_wakeup(graph, 1, &asked), 0);
-	fixture_segment(graph, 1, 80, 85, WL_STATE_RUNNING, SID + 1);
-	fixture_segment(graph, 1, 85, 100, WL_STATE_RUNNING, SID);
-	CU_ASSERT_EQUAL(graph__add_segment(graph, 7, &asks), 0);
-	fixture_expect(graph, &interval, 0, "oncpu@1 0-10; io.net@1 10-80; queue@1<1 80-85; oncpu@1 85-100");
-	graph__free(graph);
+	for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
+		struct graph *graph = graph__new();
+		struct graph_interval interval = fixture_interval(SID, 0, 0, 100, 1);
+
+		fixture_segment(graph, 1, 0, 10, WL_STATE_RUNNING, SID);
+		fixture_segment(graph, 1, 10, 80, WL_STATE_BLOCKED_POLL, 0);
+		CU_ASSERT_EQUAL(graph__add_wakeup(graph, 1, &asked[i]), 0);
+		fixture_segment(graph, 1, 80, 85, WL_STATE_RUNNING, SID + 1);
+		fixture_segment(graph, 1, 85, 100, WL_STATE_RUNNING, SID);
+		CU_ASSERT_EQUAL(graph__add_segment(graph, 7, &asks), 0);
+		fixture_handoff(graph, WL_HANDOFF_SOCKET, 7, 79, 1, 81, SID + 1);
+		fixture_expect(graph, &interval, 0, "oncpu@1 0-10; io.net@1 10-80; queue@1<1 80-85; oncpu@1 85-100");
+		graph__free(graph);
+	}
 }
 
 /* The same with a process that the loop forked for the interval (CGI); another one, forked for another, replies too. */
