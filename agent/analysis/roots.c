@@ -218,23 +218,36 @@ static bool is_idle(const struct path_step *step)
 	       !step->transit;
 }
 
+/* The idle waits of an event loop until it goes on with the interval, and what ended them. */
+struct idle_waits {
+	size_t last; /* step */
+	bool ended_by_timer, timer_met;
+};
+
 /*
  * An event loop that waits for an interval's timer is woken for others meanwhile: of its waits, the last one before it
- * went on with the interval tells what the interval waited for.
+ * went on with the interval tells what the interval waited for.  The timer may have ended one before that, or come
+ * while the loop was busy.
  */
-static const struct path_step *last_idle(const struct path *path, size_t i, uint64_t sid)
+static struct idle_waits idle_waits_from(const struct root_trail *trail, const struct path *path, size_t i)
 {
-	const struct path_step *last = NULL;
+	const struct traces *traces = trail->roots->traces;
+	struct idle_waits waits = {.last = i};
 
 	for (; i < path->steps.cnt; i++) {
 		const struct path_step *step = &path->steps.items[i];
 
-		if (is_idle(step))
-			last = step;
-		else if (!step->depth && state_is_on_cpu(step->state) && step->sid == sid)
+		if (is_idle(step)) {
+			waits.last = i;
+			waits.ended_by_timer = root_trail__timer_in(
+				trail, step->tid, traces_graph_ts(traces, trail->session, step->begin_ts),
+				traces_graph_ts(traces, trail->session, step->end_ts));
+			waits.timer_met |= waits.ended_by_timer;
+		} else if (!step->depth && state_is_on_cpu(step->state) && step->sid == trail->interval->base.sid) {
 			break;
+		}
 	}
-	return last;
+	return waits;
 }
 
 /* The wait for a CPU that begins when a wait for a lock ends is charged to those that held the lock up, too. */
@@ -257,6 +270,7 @@ static void note_wait(struct roots *roots, const struct path_step *step)
 int roots__take(struct roots *roots, uint32_t row, const struct trace_interval *interval, const struct path *path)
 {
 	const struct trace_session *session = &roots->traces->sessions.items[interval->session];
+	struct idle_waits waits = {0};
 	int err = 0;
 
 	roots->holds.cnt = 0;
@@ -268,8 +282,11 @@ int roots__take(struct roots *roots, uint32_t row, const struct trace_interval *
 		note_wait(roots, step);
 		trail.way.category = ambiguous ? step->sure : step->category;
 		trail.way.wait = step->wait;
-		if (is_idle(step))
-			trail.resumed = last_idle(path, i, interval->base.sid);
+		trail.idle = is_idle(step);
+		if (trail.idle && (i > waits.last || !i))
+			waits = idle_waits_from(&trail, path, i);
+		trail.ended_by_timer = waits.ended_by_timer;
+		trail.timer_met = trail.idle && waits.timer_met;
 		if (!ambiguous) {
 			err = set_object(&trail, step);
 			for (size_t h = 0; h < PATH_HOPS_MAX && step->hop_tids[h] && !err; h++)

@@ -295,7 +295,8 @@ static int add_peer(const struct root_trail *trail, const struct path_step *step
 			       : roots__add(trail->roots, trail, &leaf, ns);
 	}
 	if (!*address && !(handoff && handoff->from_tid))
-		return add_unknown(trail, leaf, *syscall ? syscall : NULL, ns);
+		return trail->timer_met ? add_own(trail, step, leaf, ROOT_TIMER, NULL, ns)
+					: add_unknown(trail, leaf, *syscall ? syscall : NULL, ns);
 	leaf.key.kind = ROOT_PEER;
 	if (handoff->from_tid && set_thread(trail, &leaf, handoff->from_pid, handoff->from_tid, handoff->from_name))
 		return -ENOMEM;
@@ -306,19 +307,26 @@ static int add_peer(const struct root_trail *trail, const struct path_step *step
 	return roots__add(trail->roots, trail, &leaf, ns);
 }
 
+bool root_trail__timer_in(const struct root_trail *trail, uint32_t tid, uint64_t from_ts, uint64_t to_ts)
+{
+	const struct graph_wakeup *wakeup = graph__wakeup_in(trail->session->graph, tid, from_ts, to_ts);
+
+	return wakeup && !wakeup->waker_tid && wakeup->context == WL_CONTEXT_TIMER;
+}
+
 /* Nothing came: the wait ran into its timeout, or was one for a timer to begin with (an event loop's). */
 static bool is_ended_by_timer(const struct root_trail *trail, const struct path_step *step, uint64_t from_ts,
 			      uint64_t to_ts)
 {
-	const struct graph_wakeup *wakeup;
+	return !trail->nest && trail->idle ? trail->ended_by_timer
+					   : root_trail__timer_in(trail, step->tid, from_ts, to_ts);
+}
 
-	if (!trail->nest && trail->resumed) {
-		step = trail->resumed;
-		from_ts = traces_graph_ts(trail->roots->traces, trail->session, step->begin_ts);
-		to_ts = traces_graph_ts(trail->roots->traces, trail->session, step->end_ts);
-	}
-	wakeup = graph__wakeup_in(trail->session->graph, step->tid, from_ts, to_ts);
-	return wakeup && !wakeup->waker_tid && wakeup->context == WL_CONTEXT_TIMER;
+/* A goroutine's wait for a channel, which a timer of the runtime's may end: time.After(), a context's deadline. */
+static bool is_for_channel(const struct path_step *step)
+{
+	return step->object == (WL_GO_WAIT | WL_GO_WAIT_SELECT) ||
+	       step->object == (WL_GO_WAIT | WL_GO_WAIT_CHAN_RECEIVE);
 }
 
 /* Who let it go on is the root, as far as that is known. */
@@ -354,7 +362,8 @@ static int end_of_wait(const struct root_trail *trail, const struct path_step *s
 	if (is_other(step))
 		return add_code(trail, leaf, step->culprit_pid, step->culprit_tid, step->culprit_name, 0, 0, ns);
 	/* A lock was taken then, or the wait was tried again: that is no sleep. */
-	if (step->state != WL_STATE_BLOCKED_FUTEX && is_ended_by_timer(trail, step, leaf.from_ts, leaf.to_ts))
+	if ((step->state != WL_STATE_BLOCKED_FUTEX || is_for_channel(step)) &&
+	    is_ended_by_timer(trail, step, leaf.from_ts, leaf.to_ts))
 		return add_own(trail, step, leaf, ROOT_TIMER, NULL, ns);
 	if (step->state == WL_STATE_BLOCKED_NET || step->state == WL_STATE_BLOCKED_POLL ||
 	    step->state == WL_STATE_BLOCKED_PIPE)
@@ -429,6 +438,12 @@ int root_trail__follow(struct root_trail *trail, const struct path_step *step, u
 		leaf.key = (struct root_key){.kind = ROOT_CODE, .role = text};
 		leaf.time = ROOT_TIME_TAKEN;
 		return roots__add(trail->roots, trail, &leaf, ns);
+	}
+	/* Its samples count as those of code; the time is the disk's. */
+	if (step->state == WL_STATE_FAULT_MAJOR) {
+		trail->way.own = !behind && step->category != WL_CATEGORY_QUEUE;
+		leaf.on_cpu = true;
+		return add_disk(trail, step, leaf, ns);
 	}
 	if (state_is_on_cpu(step->state)) {
 		trail->way.own = !behind && step->category != WL_CATEGORY_QUEUE;

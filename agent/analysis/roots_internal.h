@@ -12,8 +12,9 @@ struct root_trail {
 	const struct trace_interval *interval;
 	uint32_t row;
 	struct root_way way; /* but its key */
-	const struct path_step
-		*resumed; /* the idle wait after which the interval went on, NULL: the step is no idle one */
+	bool idle;           /* the step is an idle wait in the interval's event loop */
+	bool ended_by_timer; /* the last such wait before the interval went on */
+	bool timer_met;      /* a timer ended one of them */
 	uint32_t nest;
 	uint32_t tids[ROOT_NEST_MAX]; /* whose waits are being followed */
 };
@@ -45,6 +46,8 @@ int root_trail__hop(struct root_trail *trail, uint32_t pid, uint32_t tid);
 /* The row has been held up for ns by that root. */
 int roots__add(struct roots *roots, const struct root_trail *trail, const struct root_leaf *leaf, uint64_t ns);
 
+/* Did nobody but a timer end the thread's wait, by the graph's clock? */
+bool root_trail__timer_in(const struct root_trail *trail, uint32_t tid, uint64_t from_ts, uint64_t to_ts);
 /* Follows one step, whose time by the graph's clock is [from_ts, to_ts). */
 int root_trail__follow(struct root_trail *trail, const struct path_step *step, uint64_t from_ts, uint64_t to_ts,
 		       uint64_t ns);

@@ -598,18 +598,31 @@ static void put_woken_by_timer(struct row_writer *to, uint64_t ts)
 
 /* What every tenth request waits 10 ms for, in two waits. */
 enum waited {
-	FOR_TIMER,  /* in its event loop */
-	IN_LOOP,    /* likewise, and the first wait ends with another request */
-	FOR_LOCK,   /* 5 ms at a time, until its holder wakes it */
-	FOR_CLIENT, /* the rest of the request */
+	FOR_TIMER,   /* in its event loop */
+	IN_LOOP,     /* likewise, and the first wait ends with another request */
+	IN_BUSY,     /* likewise, and the second wait does; the loop is busy when the timer comes */
+	FOR_TIMEOUT, /* a goroutine's select, with time.After() */
+	FOR_PAGES,   /* of a file */
+	FOR_LOCK,    /* 5 ms at a time, until its holder wakes it */
+	FOR_CLIENT,  /* the rest of the request */
 	WAITED_CNT,
 };
 
-static const char *const waited_states[WAITED_CNT] = {"blocked.poll", "blocked.poll", "blocked.futex", "blocked.net"};
+static const char *const waited_states[WAITED_CNT] = {
+	[FOR_TIMER] = "blocked.poll",    [IN_LOOP] = "blocked.poll",  [IN_BUSY] = "blocked.poll",
+	[FOR_TIMEOUT] = "blocked.futex", [FOR_PAGES] = "fault.major", [FOR_LOCK] = "blocked.futex",
+	[FOR_CLIENT] = "blocked.net",
+};
+
+/* The server goes on with another request after that wait. */
+static bool ends_with_another(enum waited what, bool last)
+{
+	return (what == IN_LOOP && !last) || (what == IN_BUSY && last);
+}
 
 static void put_wake_up(struct row_writer *to, enum waited what, bool last, uint64_t ts)
 {
-	if (what == FOR_CLIENT || (what == IN_LOOP && !last))
+	if (what == FOR_CLIENT || ends_with_another(what, last))
 		row_put_wakeup(to, SERVER, ts, 0, NULL);
 	else if (what == FOR_LOCK && last)
 		row_put_wakeup(to, SERVER, ts, HOLDER, "holder");
@@ -619,6 +632,7 @@ static void put_wake_up(struct row_writer *to, enum waited what, bool last, uint
 
 static void waiting_server(const char *dir, enum waited what, bool held)
 {
+	const uint64_t in_select = WL_GO_WAIT | WL_GO_WAIT_SELECT;
 	struct row_writer to;
 
 	row_writer_open(&to, dir, "host", 0x99, SERVER);
@@ -637,19 +651,22 @@ static void waiting_server(const char *dir, enum waited what, bool held)
 			uint64_t from_ts = ts + 50 * US, middle_ts = from_ts + 5 * MS, to_ts = from_ts + wait_ns;
 
 			row_begin_segment(&to, SERVER, from_ts, middle_ts, waited_states[what], k);
-			row_set_u64(&to, SEGMENT_OBJECT, 0x4000);
+			row_set_u64(&to, SEGMENT_OBJECT, what == FOR_TIMEOUT ? in_select : 0x4000);
 			row_end(&to, SHARD_TABLE_SEGMENT);
 			put_wake_up(&to, what, false, middle_ts);
 			row_put_segment(&to, SERVER, middle_ts, middle_ts + 10 * US, "running",
-					what == IN_LOOP ? 100000 + k : k);
+					what == IN_LOOP || what == IN_BUSY ? 100000 + k : k);
 			row_begin_segment(&to, SERVER, middle_ts + 10 * US, to_ts, waited_states[what], k);
-			row_set_u64(&to, SEGMENT_OBJECT, 0x4008);
+			row_set_u64(&to, SEGMENT_OBJECT, what == FOR_TIMEOUT ? in_select : 0x4008);
 			row_end(&to, SHARD_TABLE_SEGMENT);
 			if (what == FOR_LOCK)
 				row_put_segment(&to, HOLDER, ts, to_ts + 10 * US, "running", 0);
 			put_wake_up(&to, what, true, to_ts);
+			if (what == IN_BUSY)
+				row_put_segment(&to, SERVER, to_ts, to_ts + 10 * US, "running", 200000 + k);
 		}
-		row_put_segment(&to, SERVER, end_ts - 50 * US, end_ts, "running", k);
+		row_put_segment(&to, SERVER, end_ts - (wait_ns && what == IN_BUSY ? 40 : 50) * US, end_ts, "running",
+				k);
 		row_put_interval(&to, k, SERVER, "tcp:80", ts, end_ts, 0, 0);
 	}
 	row_writer_close(&to);
@@ -657,7 +674,10 @@ static void waiting_server(const char *dir, enum waited what, bool held)
 
 static void what_ends_a_wait_is_its_root(void)
 {
-	static const enum root_kind kinds[] = {ROOT_TIMER, ROOT_TIMER, ROOT_CODE, ROOT_PEER};
+	static const enum root_kind kinds[WAITED_CNT] = {
+		[FOR_TIMER] = ROOT_TIMER, [IN_LOOP] = ROOT_TIMER, [IN_BUSY] = ROOT_TIMER,   [FOR_TIMEOUT] = ROOT_TIMER,
+		[FOR_PAGES] = ROOT_DISK,  [FOR_LOCK] = ROOT_CODE, [FOR_CLIENT] = ROOT_PEER,
+	};
 
 	for (enum waited what = 0; what < WAITED_CNT; what++) {
 		const struct cause *first;
