@@ -181,7 +181,9 @@ static atomic_int spin_word;
 static __thread int upstream_fd = -1;
 static int shared_upstream_fd = -1, log_pipe = -1, lock_fd = -1, data_fd = -1;
 static char *snapshot_memory;
+static char *cold_pages;
 #define SNAPSHOT_SZ (48UL << 20)
+#define COLD_SZ     (32UL << 20)
 #define FIFO        "/tmp/whylate-planted.fifo"
 
 NOINLINE void ask_upstream(int *fd, const char *line)
@@ -238,6 +240,35 @@ NOINLINE void touch_pages(void)
 {
 	for (size_t i = 0; i < SNAPSHOT_SZ; i += 4096)
 		snapshot_memory[i]++;
+}
+
+/* Pages of a mapped file, which are not in memory. */
+NOINLINE void look_up_pages(void)
+{
+	static __thread unsigned int seed = 1;
+
+	for (int i = 0; i < 120; i++)
+		sink += (unsigned char)cold_pages[(unsigned long)rand_r(&seed) % (COLD_SZ / 4096) * 4096];
+}
+
+static void evict_pages(void)
+{
+	madvise(cold_pages, COLD_SZ, MADV_DONTNEED);
+	posix_fadvise(data_fd, 0, COLD_SZ, POSIX_FADV_DONTNEED);
+}
+
+static void map_cold_pages(void)
+{
+	static char page[1 << 20];
+
+	for (size_t i = 0; i < sizeof(page); i++)
+		page[i] = (char)i;
+	for (size_t at = 0; at < COLD_SZ; at += sizeof(page))
+		if (pwrite(data_fd, page, sizeof(page), (off_t)at) < 0)
+			perror("map_cold_pages");
+	fsync(data_fd);
+	cold_pages = mmap(NULL, COLD_SZ, PROT_READ, MAP_SHARED, data_fd, 0);
+	madvise(cold_pages, COLD_SZ, MADV_RANDOM);
 }
 
 NOINLINE void take_buffer(void)
@@ -301,6 +332,8 @@ static void serve(bool slow)
 		run_helper();
 	} else if (is("fork-faults")) {
 		touch_pages();
+	} else if (is("cold-pages")) {
+		look_up_pages();
 	} else if (is("quota")) {
 		rebuild_index(SLOW_NS);
 	}
@@ -406,6 +439,8 @@ static void *background(void *arg)
 			load_pages();
 		else if (is("fork-faults"))
 			take_snapshot();
+		else if (is("cold-pages"))
+			evict_pages();
 		else if (is("thread-hog") || is("two"))
 			index_documents(SLOW_NS * 2);
 	}
@@ -714,6 +749,8 @@ int main(int argc, char **argv)
 	}
 	lock_fd = open("/tmp/whylate-planted.lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	data_fd = open("/var/tmp/whylate-planted.data", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (is("cold-pages"))
+		map_cold_pages();
 	if (is("fork-faults")) {
 		snapshot_memory = mmap(NULL, SNAPSHOT_SZ, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		madvise(snapshot_memory, SNAPSHOT_SZ, MADV_NOHUGEPAGE);
@@ -721,7 +758,7 @@ int main(int argc, char **argv)
 	}
 	fd = listen_at(port);
 	if (is("lock-timer") || is("lock-disk") || is("lock-chain") || is("rwlock") || is("spin") || is("spin-turns") ||
-	    is("fork-faults") || is("thread-hog") || is("two") || is("mmap-lock"))
+	    is("fork-faults") || is("thread-hog") || is("two") || is("mmap-lock") || is("cold-pages"))
 		pthread_create(&thread, NULL, background, NULL);
 	if (is("spin-turns"))
 		pthread_create(&thread, NULL, background, "second");

@@ -75,6 +75,17 @@ func calibrate() {
 	per = int(2000 * time.Millisecond / least)
 }
 
+// A cache that does not answer in time.
+//
+//go:noinline
+func askCache(ms int) {
+	select {
+	case j := <-jobs:
+		j.done <- true
+	case <-time.After(time.Duration(ms) * time.Millisecond):
+	}
+}
+
 func serve(slow bool) {
 	slow = slow && !off
 	switch plant {
@@ -92,6 +103,10 @@ func serve(slow bool) {
 		done := make(chan bool)
 		jobs <- job{slow, done}
 		<-done
+	case "go-timeout":
+		if slow {
+			askCache(slowFor)
+		}
 	case "go-sleep":
 		if slow {
 			time.Sleep(time.Duration(slowFor) * time.Millisecond)
