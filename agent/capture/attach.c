@@ -15,8 +15,8 @@
 /* Until there were so many, about so many are expected a second. */
 #define WINDOWS_MIN      8
 #define WINDOWS_EXPECTED 3.0
-/* Attaching and detaching, here and by interrupts of another CPU. */
-#define SWITCH_PARTS 4
+/* Attaching and detaching. */
+#define SWITCH_PARTS 2
 
 static int keep_link(struct capture_links *to, struct bpf_link *link)
 {
@@ -241,6 +241,7 @@ void capture__detach_window(struct capture *capture)
 {
 	uint64_t begin_ns = thread_cpu_ns();
 
+	capture__cost_window_end(capture);
 	capture__stacks_window(capture, false);
 	capture_links__drop(&capture->in_windows);
 	for (int f = 0; f < HOOK_FEATURE_CNT; f++)

@@ -14,6 +14,8 @@
 
 #define MEASURE_NS 100000000ULL
 #define PAUSE_NS   900000000ULL
+/* How often a program runs is told by so much of a window or more. */
+#define RATE_NS 20000000ULL
 /* DESIGN §3: a uprobe on an instruction that the kernel emulates, without what its program takes. */
 #define TRAP_NS 500
 
@@ -122,7 +124,7 @@ static void measure_take(struct capture *capture)
 
 		if (read_stats(cost->program, &run_ns, &run_cnt, &missed))
 			continue;
-		if (phase == COST_OPEN && now > capture->measure_begin_ns)
+		if (phase == COST_OPEN && now - capture->measure_begin_ns >= RATE_NS)
 			cost->per_s =
 				(double)(run_cnt - cost->start_cnt) * 1e9 / (double)(now - capture->measure_begin_ns);
 		cost->run_ns[phase] += run_ns - cost->start_ns;
