@@ -9,6 +9,9 @@
 
 /* The upper limit, at 97.5 %, of a Poisson count of which none was seen. */
 #define UNMET_WINDOWS 3.69
+/* The interval of the p99: replicates for each latency that may be its end, and how close its ends are looked for. */
+#define P99_REPLICATES 200
+#define P99_PRECISION  0.005
 
 enum level_sum { LEVEL_W, LEVEL_L, LEVEL_OVER, LEVEL_SUM_CNT = LEVEL_OVER + LEVELS_OVER };
 
@@ -142,6 +145,69 @@ static void fill(struct report *report, struct levels_work *work)
 	}
 }
 
+/* Of the requests that took longer than ns, the share and its interval. */
+static struct ci share_over(struct levels_work *work, const struct share_rows *rows, double *over, double ns,
+			    const struct report *report, uint64_t seed)
+{
+	double values[P99_REPLICATES], more[P99_REPLICATES], all = 0;
+	size_t extreme = 0;
+	struct ci ci;
+
+	for (size_t b = 0; b < work->blocks.cnt; b++) {
+		over[b] = 0;
+		for (size_t i = work->blocks.first[b]; i < work->blocks.first[b + 1]; i++)
+			over[b] += (double)rows->latency_ns[i] > ns ? rows->weights[i] : 0;
+		all += over[b];
+		extreme = over[b] > over[extreme] ? b : extreme;
+	}
+	for (uint32_t r = 0; r < P99_REPLICATES; r++) {
+		double weight = 0, sum = 0, again;
+
+		bootstrap_draw(work->multiplicity, work->block_cnt + 1, seed, r);
+		again = work->multiplicity[work->block_cnt];
+		for (size_t b = 0; b < work->blocks.cnt; b++) {
+			weight += work->multiplicity[b] * work->sums[b][LEVEL_W];
+			sum += work->multiplicity[b] * over[b];
+		}
+		values[r] = weight > 0 ? sum / weight : NAN;
+		weight += again * work->sums[extreme][LEVEL_W];
+		more[r] = weight > 0 ? (sum + again * over[extreme]) / weight : NAN;
+	}
+	all /= work->total[LEVEL_W];
+	ci.lo = bootstrap_interval(values, P99_REPLICATES, all, work->block_cnt).lo;
+	ci.hi = bootstrap_interval(more, P99_REPLICATES, all, work->block_cnt).hi;
+	return censored(ci, work, report->dataset->censored_weight, 1);
+}
+
+/* The latencies that one in a hundred may exceed, as far as the intervals of the shares tell. */
+static int find_p99(struct report *report, struct levels_work *work, const struct share_rows *rows, uint64_t seed)
+{
+	double *over = calloc(work->blocks.cnt + 1, sizeof(*over)), ends[2];
+
+	if (!over)
+		return -ENOMEM;
+	for (int upper = 0; upper < 2; upper++) {
+		double from_ns = upper ? report->latency.p99_ns : 0;
+		double to_ns = upper ? report->latency.max_ns : report->latency.p99_ns;
+
+		while (to_ns - from_ns > P99_PRECISION * to_ns) {
+			double ns = (from_ns + to_ns) / 2;
+			struct ci ci = share_over(work, rows, over, ns, report, seed);
+
+			if (isnan(ci.lo))
+				from_ns = to_ns = NAN;
+			else if ((upper ? ci.hi : ci.lo) > 0.01)
+				from_ns = ns;
+			else
+				to_ns = ns;
+		}
+		ends[upper] = to_ns;
+	}
+	report->levels.p99_ci = (struct ci){ends[0], ends[1]};
+	free(over);
+	return 0;
+}
+
 int levels_make(struct report *report, const struct share_rows *rows, const struct report_opts *opts)
 {
 	struct levels_work work = {.replicate_cnt = opts->bootstrap_cnt ? opts->bootstrap_cnt : BOOTSTRAP_REPLICATES};
@@ -161,6 +227,7 @@ int levels_make(struct report *report, const struct share_rows *rows, const stru
 		for (uint32_t r = 0; r < work.replicate_cnt; r++)
 			replicate(&work, opts->seed, r);
 		fill(report, &work);
+		err = find_p99(report, &work, rows, opts->seed);
 	}
 	free(work.values);
 	free(work.more);

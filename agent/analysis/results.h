@@ -24,7 +24,7 @@ struct latency_summary {
 #define LEVELS_OVER_FIRST_NS 10000
 
 struct levels {
-	struct ci seen_ci, mean_ci;
+	struct ci seen_ci, mean_ci, p99_ci;
 	struct level_over {
 		uint64_t ns;
 		double share; /* of the requests that took longer */

@@ -126,9 +126,14 @@ static void print_latency(struct page *page, const struct report *report)
 	const struct {
 		const char *name;
 		double ns;
+		const struct ci *ci;
 	} parts[] = {
-		{"mean", latency->mean_ns}, {"p50", latency->p50_ns},    {"p90", latency->p90_ns},
-		{"p99", latency->p99_ns},   {"p99.9", latency->p999_ns}, {"max", latency->max_ns},
+		{"mean", latency->mean_ns, &report->levels.mean_ci},
+		{"p50", latency->p50_ns, NULL},
+		{"p90", latency->p90_ns, NULL},
+		{"p99", latency->p99_ns, &report->levels.p99_ci},
+		{"p99.9", latency->p999_ns, NULL},
+		{"max", latency->max_ns, NULL},
 	};
 	char text[FORMAT_SZ], chunk[2 * FORMAT_SZ];
 
@@ -138,8 +143,8 @@ static void print_latency(struct page *page, const struct report *report)
 		view_duration(text, sizeof(text), parts[i].ns);
 		snprintf(chunk, sizeof(chunk), "%s %s", parts[i].name, text);
 		page__chunk(page, chunk, 9);
-		if (!i && report->dataset->window_cnt)
-			print_interval(page, report->levels.mean_ci);
+		if (parts[i].ci && report->dataset->window_cnt)
+			print_interval(page, *parts[i].ci);
 	}
 	page__put(page, "  ");
 	snprintf(chunk, sizeof(chunk), "cov %s", format_number(text, latency->cov));

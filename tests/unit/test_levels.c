@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The interval of the p99 against a truth that is known. */
+#include "test_analysis_fixture.h"
+#include "unit.h"
+
+#include "analysis/levels.h"
+#include "analysis/stats.h"
+
+#include <string.h>
+
+#define US 1000ULL
+#define MS 1000000ULL
+
+#define WINDOW_CNT 40
+#define OF_WINDOW  50
+#define ROW_CNT    ((size_t)WINDOW_CNT * OF_WINDOW)
+#define RUNS       100
+
+struct sample {
+	uint64_t latency_ns[ROW_CNT];
+	double weights[ROW_CNT];
+	uint32_t windows[ROW_CNT];
+};
+
+/* Episodes: so many windows of a hundred meet one, and in these so many requests of a hundred take 16 ms. */
+static void draw(struct sample *sample, double windows_slow, double requests_slow, uint64_t *state)
+{
+	for (size_t w = 0; w < WINDOW_CNT; w++) {
+		bool slow = fixture_uniform(state) < windows_slow / 100;
+
+		for (size_t i = w * OF_WINDOW; i < (w + 1) * OF_WINDOW; i++) {
+			sample->windows[i] = (uint32_t)w + 1;
+			sample->weights[i] = 1;
+			sample->latency_ns[i] = slow && fixture_uniform(state) < requests_slow / 100
+							? 16 * MS
+							: 50 * US + (uint64_t)(fixture_uniform(state) * 100 * US);
+		}
+	}
+}
+
+static struct ci p99_of(const struct sample *sample, uint64_t seed, double *p99_ns)
+{
+	struct dataset dataset = {.window_cnt = WINDOW_CNT, .intervals_seen = ROW_CNT};
+	const struct share_rows rows = {.row_cnt = ROW_CNT,
+					.latency_ns = sample->latency_ns,
+					.weights = sample->weights,
+					.windows = sample->windows};
+	const struct report_opts opts = {.bootstrap_cnt = 100, .seed = seed};
+	struct report report = {.dataset = &dataset};
+	struct stats_order order;
+
+	CU_ASSERT_EQUAL_FATAL(stats_order__init(&order, sample->latency_ns, sample->weights, ROW_CNT), 0);
+	stats_summarize(&report.latency, &order);
+	stats_order__free(&order);
+	CU_ASSERT_EQUAL_FATAL(levels_make(&report, &rows, &opts), 0);
+	*p99_ns = report.latency.p99_ns;
+	CU_ASSERT(report.levels.p99_ci.lo <= *p99_ns && *p99_ns <= report.levels.p99_ci.hi);
+	return report.levels.p99_ci;
+}
+
+/* One and a half of a hundred requests take 16 ms, half of one in the other case: four windows or one meet any. */
+static void its_interval_tells_how_few_episodes_were_met(void)
+{
+	static struct sample sample;
+	uint64_t state = 5;
+	int found = 0, covered = 0, covered_rare = 0;
+	double p99_ns;
+
+	for (uint64_t run = 0; run < RUNS; run++) {
+		struct ci ci;
+
+		draw(&sample, 10, 15, &state);
+		ci = p99_of(&sample, run, &p99_ns);
+		found += p99_ns >= 15 * MS;
+		covered += ci.hi >= 15 * MS;
+		draw(&sample, 3, 15, &state);
+		ci = p99_of(&sample, run, &p99_ns);
+		covered_rare += ci.lo <= 150 * US;
+	}
+	CU_ASSERT(found < 85);
+	CU_ASSERT(covered >= 90);
+	CU_ASSERT(covered_rare >= 95);
+}
+
+/* Where all windows are alike it is short. */
+static void it_is_short_where_all_is_alike(void)
+{
+	static struct sample sample;
+	uint64_t state = 5;
+	double p99_ns;
+	struct ci ci;
+
+	draw(&sample, 0, 0, &state);
+	ci = p99_of(&sample, 1, &p99_ns);
+	CU_ASSERT(ci.lo > 145 * US && ci.hi < 150 * US);
+}
+
+int suite_levels(void)
+{
+	static const struct unit_test tests[] = {
+		{"its interval tells how few episodes were met", its_interval_tells_how_few_episodes_were_met},
+		{"it is short where all is alike", it_is_short_where_all_is_alike},
+	};
+
+	return unit_suite("levels", tests, sizeof(tests) / sizeof(tests[0]));
+}
