@@ -15,7 +15,7 @@ static bool *rows_of(const struct paths *paths, const uint8_t *sides, int side)
 }
 
 /* The rows of one side, and what goes with a line in them. */
-struct side {
+struct gain_side {
 	const bool *rows;
 	size_t row_cnt;
 	struct path_rows ranked;
@@ -23,7 +23,7 @@ struct side {
 };
 
 /* Whether anything goes. */
-static bool take_saved(struct side *side, const struct root_saved *from, const struct root_lines *lines)
+static bool take_saved(struct gain_side *side, const struct root_saved *from, const struct root_lines *lines)
 {
 	size_t cnt = 0;
 	bool any = false;
@@ -42,7 +42,7 @@ static bool take_saved(struct side *side, const struct root_saved *from, const s
 	return any;
 }
 
-static int fill_lines(struct comparison *comparison, const struct root_lines *lines, struct side *of, int side,
+static int fill_lines(struct comparison *comparison, const struct root_lines *lines, struct gain_side *of, int side,
 		      const struct share_opts *opts)
 {
 	struct root_backlog *backlog = root_backlog__new(lines);
@@ -67,24 +67,17 @@ static int fill_side(struct comparison *comparison, const struct root_lines *lin
 	const struct report report = {.dataset = comparison->dataset, .tail_threshold_ns = INFINITY, .typical_ns = 0};
 	const struct share_opts share_opts = {opts->bootstrap_cnt, opts->seed, 0};
 	const struct paths paths = {.row_cnt = opts->paths->row_cnt, .ranked = (bool *)rows};
-	struct side of = {
-		.rows = rows,
-		.row_cnt = paths.row_cnt,
-		.saved = {.ns = calloc(paths.row_cnt + 1, sizeof(*of.saved.ns)),
-			  .least_ns = calloc(paths.row_cnt + 1, sizeof(*of.saved.least_ns)),
-			  .alone = calloc(paths.row_cnt + 1, sizeof(*of.saved.alone))},
-	};
-	int err = of.saved.ns && of.saved.least_ns && of.saved.alone ? path_rows__init(&of.ranked, &report, &paths)
-								     : -ENOMEM;
+	struct gain_side of = {.rows = rows, .row_cnt = paths.row_cnt};
+	int err = root_saved__init(&of.saved, paths.row_cnt);
 
+	if (!err)
+		err = path_rows__init(&of.ranked, &report, &paths);
 	if (!err)
 		err = root_gain_compute(&comparison->whole[side], NULL, &of.ranked, &share_opts);
 	if (!err)
 		err = fill_lines(comparison, lines, &of, side, &share_opts);
 	path_rows__free(&of.ranked);
-	free(of.saved.ns);
-	free(of.saved.least_ns);
-	free(of.saved.alone);
+	root_saved__free(&of.saved);
 	return err;
 }
 

@@ -68,7 +68,7 @@ ORDER(compare_begun, struct begun, BY(a->session, b->session), BY(a->begin_ts, b
 
 /*
  * Time in a queue or for a CPU, also where the recording does not show who was in front; or for other requests, or for
- * a lock of somebody who is not known.
+ * a lock whose holder it does not show.
  */
 static bool is_for_others(const struct root_way *way, const struct root_key *key)
 {
@@ -119,12 +119,9 @@ struct root_backlog *root_backlog__new(const struct root_lines *lines)
 		.held_ns = calloc(cnt + 1, sizeof(*of->held_ns)),
 		.place = calloc(cnt + 1, sizeof(*of->place)),
 		.models = calloc(cnt + 1, sizeof(*of->models)),
-		.saved = {.ns = calloc(cnt + 1, sizeof(*of->saved.ns)),
-			  .least_ns = calloc(cnt + 1, sizeof(*of->saved.least_ns)),
-			  .alone = calloc(cnt + 1, sizeof(*of->saved.alone))},
 	};
-	if (!of->begun || !of->others_ns || !of->rest_ns || !of->own_ns || !of->held_ns || !of->place || !of->models ||
-	    !of->saved.ns || !of->saved.least_ns || !of->saved.alone) {
+	if (root_saved__init(&of->saved, cnt) || !of->begun || !of->others_ns || !of->rest_ns || !of->own_ns ||
+	    !of->held_ns || !of->place || !of->models) {
 		root_backlog__free(of);
 		return NULL;
 	}
@@ -143,9 +140,7 @@ void root_backlog__free(struct root_backlog *of)
 	free(of->held_ns);
 	free(of->place);
 	free(of->models);
-	free(of->saved.ns);
-	free(of->saved.least_ns);
-	free(of->saved.alone);
+	root_saved__free(&of->saved);
 	free(of);
 }
 

@@ -48,8 +48,6 @@ struct account {
 	uint64_t *left_ns;
 	double *weights;
 	struct stats_order order;
-	double mean_ns, p99_ns, p999_ns;
-	struct ci mean_ci, p99_ci, p999_ci;
 };
 
 /* The blocks of a bootstrap, with what the mean needs of each. */
@@ -88,11 +86,21 @@ static void gain_blocks__free(struct gain_blocks *of)
 	free(of->sums);
 }
 
-static int account__init(struct account *account, size_t row_cnt)
+/* Each row that counts, shorter by what is saved.  NULL: all rows; nothing is saved. */
+static int account__init(struct account *account, const struct path_rows *ranked, const bool *of_rows,
+			 const uint64_t *saved_ns)
 {
-	*account = (struct account){.left_ns = calloc(row_cnt + 1, sizeof(*account->left_ns)),
-				    .weights = calloc(row_cnt + 1, sizeof(*account->weights))};
-	return account->left_ns && account->weights ? 0 : -ENOMEM;
+	size_t cnt = ranked->rows.row_cnt;
+
+	*account = (struct account){.left_ns = calloc(cnt + 1, sizeof(*account->left_ns)),
+				    .weights = calloc(cnt + 1, sizeof(*account->weights))};
+	if (!account->left_ns || !account->weights)
+		return -ENOMEM;
+	for (size_t row = 0; row < cnt; row++) {
+		account->left_ns[row] = ranked->latency_ns[row] - (saved_ns ? saved_ns[row] : 0);
+		account->weights[row] = !of_rows || of_rows[row] ? ranked->weights[row] : 0;
+	}
+	return stats_order__init(&account->order, account->left_ns, account->weights, cnt);
 }
 
 static void account__free(struct account *account)
@@ -102,7 +110,7 @@ static void account__free(struct account *account)
 	free(account->weights);
 }
 
-static void account__fill_intervals(struct account *account, struct gain_blocks *of)
+static void account__fill_intervals(const struct account *account, struct gain_blocks *of, struct cause_gain *gain)
 {
 	double means[REPLICATES], p99s[REPLICATES], p999s[REPLICATES];
 	const struct stats_order *order = &account->order;
@@ -128,26 +136,42 @@ static void account__fill_intervals(struct account *account, struct gain_blocks 
 		p99s[r] = of_p99 ? replicate_quantile(order, of->block_of, of->multiplicity, P99, total) : NAN;
 		p999s[r] = of_p999 ? replicate_quantile(order, of->block_of, of->multiplicity, P999, total) : NAN;
 	}
-	account->mean_ci = bootstrap_interval(means, REPLICATES, account->mean_ns, cnt);
-	account->p99_ci = bootstrap_interval(p99s, REPLICATES, account->p99_ns, cnt);
-	account->p999_ci = bootstrap_interval(p999s, REPLICATES, account->p999_ns, cnt);
+	gain->mean_ci = bootstrap_interval(means, REPLICATES, gain->mean_ns, cnt);
+	gain->p99_ci = bootstrap_interval(p99s, REPLICATES, gain->p99_ns, cnt);
+	gain->p999_ci = bootstrap_interval(p999s, REPLICATES, gain->p999_ns, cnt);
 }
 
-/* left_ns and weights are set. */
-static int account__compute(struct account *account, struct gain_blocks *of, size_t row_cnt)
+/* GAIN_UNKNOWN where no row counts. */
+static struct cause_gain account__gain(const struct account *account, struct gain_blocks *of)
 {
+	const struct stats_order *order = &account->order;
+	struct cause_gain gain = GAIN_UNKNOWN;
 	double sum = 0;
-	int err = stats_order__init(&account->order, account->left_ns, account->weights, row_cnt);
 
-	if (err)
-		return err;
-	for (size_t row = 0; row < row_cnt; row++)
+	if (!(order->total_weight > 0))
+		return gain;
+	for (size_t row = 0; row < order->cnt; row++)
 		sum += account->weights[row] * (double)account->left_ns[row];
-	account->mean_ns = sum / account->order.total_weight;
-	account->p99_ns = stats_quantile(&account->order, P99, NULL, NULL, account->order.total_weight);
-	account->p999_ns = stats_quantile(&account->order, P999, NULL, NULL, account->order.total_weight);
-	account__fill_intervals(account, of);
-	return 0;
+	gain.mean_ns = sum / order->total_weight;
+	gain.p99_ns = stats_quantile(order, P99, NULL, NULL, order->total_weight);
+	gain.p999_ns = stats_quantile(order, P999, NULL, NULL, order->total_weight);
+	account__fill_intervals(account, of, &gain);
+	return gain;
+}
+
+int root_saved__init(struct root_saved *saved, size_t row_cnt)
+{
+	*saved = (struct root_saved){.ns = calloc(row_cnt + 1, sizeof(*saved->ns)),
+				     .least_ns = calloc(row_cnt + 1, sizeof(*saved->least_ns)),
+				     .alone = calloc(row_cnt + 1, sizeof(*saved->alone))};
+	return saved->ns && saved->least_ns && saved->alone ? 0 : -ENOMEM;
+}
+
+void root_saved__free(struct root_saved *saved)
+{
+	free(saved->ns);
+	free(saved->least_ns);
+	free(saved->alone);
 }
 
 /*
@@ -185,63 +209,35 @@ static struct ci widened(struct ci ci, struct ci by)
 	return isnan(ci.lo) ? ci : (struct ci){fmin(ci.lo, by.lo), fmax(ci.hi, by.hi)};
 }
 
-/* One more account, of which only the intervals count. */
-static int widen(struct cause_gain *gain, struct gain_blocks *blocks, const struct path_rows *ranked,
-		 const uint64_t *saved_ns, const bool *of_rows)
-{
-	struct account account;
-	size_t cnt = ranked->rows.row_cnt;
-	double weight = 0;
-	int err = account__init(&account, cnt);
-
-	for (size_t row = 0; row < cnt && !err; row++) {
-		account.left_ns[row] = ranked->latency_ns[row] - (saved_ns ? saved_ns[row] : 0);
-		account.weights[row] = !of_rows || of_rows[row] ? ranked->weights[row] : 0;
-		weight += account.weights[row];
-	}
-	if (!err && weight > 0) {
-		err = account__compute(&account, blocks, cnt);
-		gain->mean_ci = widened(gain->mean_ci, account.mean_ci);
-		gain->p99_ci = widened(gain->p99_ci, account.p99_ci);
-		gain->p999_ci = widened(gain->p999_ci, account.p999_ci);
-	}
-	account__free(&account);
-	return err;
-}
-
 int root_gain_compute(struct cause_gain *gain, const struct root_saved *saved, const struct path_rows *ranked,
 		      const struct share_opts *opts)
 {
-	size_t cnt = ranked->rows.row_cnt;
+	const struct {
+		const bool *of_rows;
+		const uint64_t *saved_ns;
+	} accounts[] = {{NULL, saved ? saved->ns : NULL},
+			{NULL, saved ? saved->least_ns : NULL},
+			{saved ? saved->alone : NULL, NULL}};
 	struct gain_blocks blocks;
-	struct account account;
-	int err = account__init(&account, cnt);
+	int err = gain_blocks__init(&blocks, &ranked->rows, opts->seed);
 
 	*gain = GAIN_UNKNOWN;
-	if (!err)
-		err = gain_blocks__init(&blocks, &ranked->rows, opts->seed);
-	else
-		blocks = (struct gain_blocks){.seed = 0};
-	for (size_t row = 0; row < cnt && !err; row++) {
-		account.left_ns[row] = ranked->latency_ns[row] - (saved ? saved->ns[row] : 0);
-		account.weights[row] = ranked->weights[row];
+	for (size_t i = 0; i < (saved ? sizeof(accounts) / sizeof(accounts[0]) : 1) && !err; i++) {
+		struct account account;
+		struct cause_gain one = GAIN_UNKNOWN;
+
+		err = account__init(&account, ranked, accounts[i].of_rows, accounts[i].saved_ns);
+		if (!err)
+			one = account__gain(&account, &blocks);
+		account__free(&account);
+		if (!i) {
+			*gain = one;
+			continue;
+		}
+		gain->mean_ci = widened(gain->mean_ci, one.mean_ci);
+		gain->p99_ci = widened(gain->p99_ci, one.p99_ci);
+		gain->p999_ci = widened(gain->p999_ci, one.p999_ci);
 	}
-	if (!err && cnt)
-		err = account__compute(&account, &blocks, cnt);
-	if (!err && cnt)
-		*gain = (struct cause_gain){
-			.mean_ns = account.mean_ns,
-			.p99_ns = account.p99_ns,
-			.p999_ns = account.p999_ns,
-			.mean_ci = account.mean_ci,
-			.p99_ci = account.p99_ci,
-			.p999_ci = account.p999_ci,
-		};
-	if (!err && cnt && saved)
-		err = widen(gain, &blocks, ranked, saved->least_ns, NULL);
-	if (!err && cnt && saved)
-		err = widen(gain, &blocks, ranked, NULL, saved->alone);
 	gain_blocks__free(&blocks);
-	account__free(&account);
 	return err;
 }

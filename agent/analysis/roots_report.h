@@ -61,6 +61,10 @@ struct root_saved {
 	bool *alone;             /* rows that the root and its backlogs left alone; none: nothing is known of such */
 };
 
+/* 0 or -ENOMEM; root_saved__free() in either case. */
+int root_saved__init(struct root_saved *saved, size_t row_cnt);
+void root_saved__free(struct root_saved *saved);
+
 /*
  * The latency if each row were shorter by that much (NULL: by nothing), and how sure that is.  Exact, from weighted
  * rows.  The intervals span those of three accounts (block bootstrap each): each row shorter by ns, or by least_ns, or
