@@ -12,13 +12,13 @@ int BPF_PROG(on_hrtimer_start, void *timer)
 {
 	struct trace_cpu *trace_cpu = at_rest() ? NULL : this_trace_cpu();
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct cpu_context *cpu = this_cpu();
+	struct cpu_context *cpu = trace_cpu ? this_cpu() : NULL;
 	struct armed_timer armed = {};
 	u64 key = (u64)timer;
 	struct pt_regs *regs;
 	long nr;
 
-	if (!trace_cpu || !cpu || !cpu->followed || context_now(trace_cpu) != WL_CONTEXT_TASK)
+	if (!cpu || !cpu->followed || context_now(trace_cpu) != WL_CONTEXT_TASK)
 		return 0;
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	nr = regs ? syscall_nr(regs) : -1;

@@ -97,6 +97,13 @@ void capture_links__drop(struct capture_links *links)
 		bpf_link__destroy(links->links.items[--links->links.cnt]);
 }
 
+void capture_links__switch(const struct capture_links *links, bool on)
+{
+	for (size_t i = 0; i < links->event_fds.cnt; i++)
+		if (ioctl(links->event_fds.items[i], on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0))
+			log_debug("cannot switch a software event: %s", strerror(errno));
+}
+
 void capture_links__free(struct capture_links *links)
 {
 	vec_free(&links->links);
@@ -190,7 +197,7 @@ static int attach_hooks(struct capture *capture, bool of_window)
 		if (!stayed[f])
 			capture->stays[f].attach_ns = 0;
 	}
-	/* Scheduler first, then whoever begins intervals. */
+	/* The scheduler's hooks come first, then those by which intervals begin. */
 	for (size_t i = 0; i < hook_cnt; i++) {
 		const struct hook *hook = &hooks[i];
 		struct hook_stay *stay = &capture->stays[hook->feature];
@@ -212,15 +219,6 @@ static int attach_hooks(struct capture *capture, bool of_window)
 	return 0;
 }
 
-static void switch_events(struct capture *capture, bool on)
-{
-	const struct capture_links *links = &capture->always;
-
-	for (size_t i = 0; i < links->event_fds.cnt; i++)
-		if (ioctl(links->event_fds.items[i], on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0))
-			log_debug("cannot switch a software event: %s", strerror(errno));
-}
-
 int capture__attach_window(struct capture *capture)
 {
 	uint64_t begin_ns = thread_cpu_ns();
@@ -230,7 +228,7 @@ int capture__attach_window(struct capture *capture)
 	if (!err)
 		err = attach_hooks(capture, true);
 	if (!err)
-		switch_events(capture, true);
+		capture_links__switch(&capture->always, true);
 	if (!err)
 		err = capture__stacks_window(capture, true);
 	capture->switching_ns += thread_cpu_ns() - begin_ns;
@@ -248,7 +246,7 @@ void capture__detach_window(struct capture *capture)
 		if (!attaches_apart((enum hook_feature)f) && capture->stays[f].links.links.cnt &&
 		    capture__leaves(capture, (enum hook_feature)f))
 			capture_links__drop(&capture->stays[f].links);
-	switch_events(capture, false);
+	capture_links__switch(&capture->always, false);
 	goroutines__detach(capture);
 	capture->switching_ns += thread_cpu_ns() - begin_ns;
 }
@@ -265,7 +263,7 @@ int capture__attach(struct capture *capture)
 	if (!err)
 		err = attach_hooks(capture, false);
 	if (!err && capture->opts.windows)
-		switch_events(capture, false);
+		capture_links__switch(&capture->always, false);
 	return err;
 }
 

@@ -107,6 +107,8 @@ void capture__detach(struct capture *capture);
 int capture__attach_hook(struct capture *capture, const struct hook *hook, struct capture_links *to);
 /* Detached, the latest first. */
 void capture_links__drop(struct capture_links *links);
+/* Their software events run programs, or not. */
+void capture_links__switch(const struct capture_links *links, bool on);
 void capture_links__free(struct capture_links *links);
 /* The hooks of a window. */
 int capture__attach_window(struct capture *capture);

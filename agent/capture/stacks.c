@@ -50,15 +50,6 @@ static int attach(struct capture *capture)
 	return err;
 }
 
-static void switch_clock(struct capture *capture, bool on)
-{
-	const struct capture_links *links = stack_links(capture);
-
-	for (size_t i = 0; i < links->event_fds.cnt; i++)
-		if (ioctl(links->event_fds.items[i], on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0))
-			log_debug("cannot switch the sampling clock: %s", strerror(errno));
-}
-
 /* The period of the kernel's tick; 0: there is none that can be told from other timers. */
 static uint64_t kernel_tick_ns(const struct capture *capture)
 {
@@ -150,7 +141,7 @@ int capture__sample_stacks(struct capture *capture, const struct capture_stacks 
 	if (err)
 		capture__stop_stacks(capture);
 	else
-		switch_clock(capture, !capture->opts.windows || capture->window_open_ns);
+		capture_links__switch(stack_links(capture), !capture->opts.windows || capture->window_open_ns);
 	return err;
 }
 
@@ -198,7 +189,7 @@ int capture__stacks_window(struct capture *capture, bool open)
 		return 0;
 	if (open && !stack_links(capture)->links.cnt)
 		return attach(capture);
-	switch_clock(capture, open);
+	capture_links__switch(stack_links(capture), open);
 	if (!open && capture__leaves(capture, HOOK_FEATURE_STACK))
 		capture_links__drop(stack_links(capture));
 	return 0;

@@ -33,27 +33,20 @@ bool recording_has_budget(const struct recording *recording)
 #define LOAD_TRACE_NS 2500
 
 /* What a unit of load costs while hooks are attached, the way to the programs included. */
-static double load_ns(struct recording *recording)
+static double load_ns(const struct recording *recording, const struct capture_hooks_cost *cost)
 {
-	struct capture_hooks_cost cost;
-
-	capture__hooks_cost(recording->capture, &cost);
-	if (cost.open_load < LOADS_MIN)
+	if (cost->open_load < LOADS_MIN)
 		return recording->options->trace ? LOAD_TRACE_NS : LOAD_NS;
-	return ((double)cost.open_ns + (double)cost.open_runs * capture__way_ns(recording->capture)) /
-	       (double)cost.open_load;
+	return ((double)cost->open_ns + (double)cost->open_runs * capture__way_ns(recording->capture)) /
+	       (double)cost->open_load;
 }
 
 /* What the hooks that stay between windows have cost there, the way to the programs included. */
-static double rest_ns(struct recording *recording, uint64_t now, uint64_t attached_ns)
+static double rest_ns(const struct capture_hooks_cost *cost, double between_windows_ns)
 {
-	double elapsed_ns = (double)(now - recording->clock.begin_ts) - (double)attached_ns;
-	struct capture_hooks_cost cost;
-
-	capture__hooks_cost(recording->capture, &cost);
-	if (!cost.closed_measured_ns || elapsed_ns < 0)
+	if (!cost->closed_measured_ns || between_windows_ns < 0)
 		return 0;
-	return (double)cost.closed_ns * (elapsed_ns / (double)cost.closed_measured_ns);
+	return (double)cost->closed_ns * (between_windows_ns / (double)cost->closed_measured_ns);
 }
 
 /* Of the target's CPU time, what probes and our own clock leave of the budget, but at least half of it. */
@@ -68,15 +61,17 @@ static struct govern_seen see(struct recording *recording, uint64_t now)
 {
 	uint64_t load = capture__load(recording->capture), selecting_ns, attached_ns;
 	struct governor *governor = &recording->governor;
+	struct capture_hooks_cost cost;
 
+	capture__hooks_cost(recording->capture, &cost);
 	window_plan__times(&recording->windows.plan, now, &selecting_ns, &attached_ns);
-	governor->spent_ns += (double)(load - governor->load) * load_ns(recording);
+	governor->spent_ns += (double)(load - governor->load) * load_ns(recording, &cost);
 	governor->load = load;
 	return (struct govern_seen){
 		.ts = now,
 		.spent_ns = governor->spent_ns,
 		.open_ns = (double)capture__switching_ns(recording->capture),
-		.rest_ns = rest_ns(recording, now, attached_ns),
+		.rest_ns = rest_ns(&cost, (double)(now - recording->clock.begin_ts) - (double)attached_ns),
 		.cpu_ns = (double)(recording_cpu_ns(recording) - recording->target.cpu_begin_ns),
 		.attached_ns = (double)attached_ns,
 		.selecting_ns = (double)selecting_ns,

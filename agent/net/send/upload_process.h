@@ -2,7 +2,7 @@
 /*
  * The process that sends what recordings leave in a spool: a recording's child, or `whylate upload`, which takes
  * recordings at a socket in the spool's directory.  It becomes the owner of that directory and gives up every
- * privilege, because it parses what comes from the network and only capture needs any.  One thread.
+ * privilege: it parses what comes from the network, and only capture needs privilege.  It has one thread.
  */
 #ifndef WHYLATE_NET_SEND_UPLOAD_PROCESS_H
 #define WHYLATE_NET_SEND_UPLOAD_PROCESS_H
