@@ -2,6 +2,8 @@
 #include "fleet/ask.h"
 
 #include "base/loghist.h"
+#include "base/order.h"
+#include "base/vec.h"
 
 #include <math.h>
 #include <string.h>
@@ -115,24 +117,46 @@ static int ask_groups(struct fleet_ask *ask, struct fleet_answer *answer)
 	return err;
 }
 
-static const struct fleet_group *find_group(const struct fleet_group *groups, size_t cnt, const char *name)
+/* Of so many groups the places, by name. */
+struct group_names {
+	const struct fleet_group **items;
+	size_t cnt;
+};
+
+ORDER(by_name, struct fleet_group *, strcmp((*a)->name, (*b)->name));
+
+static int group_names__sort(struct group_names *names, const struct fleet_group *groups, size_t cnt)
 {
+	names->items = calloc(cnt + 1, sizeof(*names->items));
+	if (!names->items)
+		return -ENOMEM;
 	for (size_t i = 0; i < cnt; i++)
-		if (!strcmp(groups[i].name, name))
-			return &groups[i];
-	return NULL;
+		names->items[i] = &groups[i];
+	names->cnt = cnt;
+	qsort(names->items, cnt, sizeof(*names->items), by_name);
+	return 0;
+}
+
+static const struct fleet_group *group_names__find(const struct group_names *names, const char *name)
+{
+	size_t found = search_first((size_t)0, names->cnt, at, strcmp(names->items[at]->name, name) >= 0);
+
+	return found < names->cnt && !strcmp(names->items[found]->name, name) ? names->items[found] : NULL;
 }
 
 /* Groups of hosts stand out by their hosts: the groups are there, `hosts` has each host's tail. */
 static int ask_members(struct fleet_ask *ask, struct fleet_answer *answer, const struct fleet_answer *hosts)
 {
+	struct group_names of_hosts = {0}, of_groups = {0};
 	VEC(struct fleet_host_tail) tails = {0};
 	struct clickhouse_rows rows = {0};
-	int err = question_fact_hosts(ask->server, &ask->filter, answer->fact, &rows);
+	int err = group_names__sort(&of_hosts, hosts->groups, hosts->group_cnt)
+			  ?: group_names__sort(&of_groups, answer->groups, answer->group_cnt)
+			  ?: question_fact_hosts(ask->server, &ask->filter, answer->fact, &rows);
 
 	for (size_t i = 0; !err && i < rows.row_cnt; i++) {
-		const struct fleet_group *host = find_group(hosts->groups, hosts->group_cnt, rows.cells[2 * i]);
-		const struct fleet_group *group = find_group(answer->groups, answer->group_cnt, rows.cells[2 * i + 1]);
+		const struct fleet_group *host = group_names__find(&of_hosts, rows.cells[2 * i]);
+		const struct fleet_group *group = group_names__find(&of_groups, rows.cells[2 * i + 1]);
 
 		if (host && !isnan(host->tail_ns))
 			err = vec_push(&tails, ((struct fleet_host_tail){
@@ -144,6 +168,8 @@ static int ask_members(struct fleet_ask *ask, struct fleet_answer *answer, const
 	if (!err)
 		err = fleet_compare_hosts(answer->groups, answer->group_cnt, tails.items, tails.cnt);
 	vec_free(&tails);
+	free(of_hosts.items);
+	free(of_groups.items);
 	return err;
 }
 
@@ -343,9 +369,10 @@ static int ask_change(struct fleet_ask *ask, struct fleet_answer *answer, uint32
 	return err;
 }
 
-static int take_heat(struct fleet_heat *cell, const struct fleet_answer *answer, const char *const *cells)
+static int take_heat(struct fleet_heat *cell, const struct fleet_answer *answer, const struct group_names *of_groups,
+		     const char *const *cells)
 {
-	const struct fleet_group *group = find_group(answer->groups, answer->heat_group_cnt, cells[0]);
+	const struct fleet_group *group = group_names__find(of_groups, cells[0]);
 
 	if (!group || !clickhouse_u64(cells[1], &cell->begin_ns) || !clickhouse_f64(cells[2], &cell->weight) ||
 	    !clickhouse_f64(cells[3], &cell->late))
@@ -358,6 +385,7 @@ static int take_heat(struct fleet_heat *cell, const struct fleet_answer *answer,
 static int ask_heat(struct fleet_ask *ask, struct fleet_answer *answer, uint32_t tail_class)
 {
 	uint64_t span_ns = answer->end_ns - answer->begin_ns, minutes = span_ns / HEAT_STEPS / QUESTION_STEP_NS + 1;
+	struct group_names of_groups = {0};
 	VEC(struct fleet_heat) heat = {0};
 	struct clickhouse_rows rows = {0};
 	const char *names[HEAT_MAX];
@@ -367,12 +395,13 @@ static int ask_heat(struct fleet_ask *ask, struct fleet_answer *answer, uint32_t
 	answer->heat_group_cnt = answer->group_cnt < HEAT_MAX ? answer->group_cnt : HEAT_MAX;
 	for (size_t i = 0; i < answer->heat_group_cnt; i++)
 		names[i] = answer->groups[i].name;
-	err = question_heat(ask->server, &ask->filter, names, answer->heat_group_cnt, answer->heat_step_ns, tail_class,
-			    &rows);
+	err = group_names__sort(&of_groups, answer->groups, answer->heat_group_cnt)
+		      ?: question_heat(ask->server, &ask->filter, names, answer->heat_group_cnt, answer->heat_step_ns,
+				       tail_class, &rows);
 	for (size_t i = 0; !err && i < rows.row_cnt; i++) {
 		struct fleet_heat cell;
 
-		err = take_heat(&cell, answer, rows.cells + QUESTION_HEAT_COLUMNS * i);
+		err = take_heat(&cell, answer, &of_groups, rows.cells + QUESTION_HEAT_COLUMNS * i);
 		if (err)
 			break;
 		if (!i || cell.begin_ns < answer->heat_begin_ns)
@@ -381,6 +410,7 @@ static int ask_heat(struct fleet_ask *ask, struct fleet_answer *answer, uint32_t
 			answer->heat_end_ns = cell.begin_ns + answer->heat_step_ns;
 		err = vec_push(&heat, cell);
 	}
+	free(of_groups.items);
 	clickhouse_rows__free(&rows);
 	answer->heat = heat.items;
 	answer->heat_cnt = heat.cnt;

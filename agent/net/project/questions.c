@@ -358,6 +358,22 @@ int question_first_causes(struct clickhouse *server, const struct question_filte
 	return sql__ask(&sql, server, QUESTION_FIRST_COLUMNS, rows);
 }
 
+/*
+ * Rows of `facts` as they hold: key, fact, of_host.  Two collectors may have parts of a session and other versions of
+ * it, so that each key has a version of its own; but nearly all sessions have one version alone, since merges leave the
+ * last, and no row of these needs a group.
+ */
+static void put_facts_that_hold(struct sql *sql, const char *database)
+{
+	for (int several = 0; several < 2; several++)
+		sql__put(sql,
+			 "%sSELECT session, key, %s AS fact, %s AS of_host FROM %s.facts WHERE session GLOBAL %sIN "
+			 "(SELECT session FROM %s.facts GROUP BY session HAVING min(version) < max(version))%s",
+			 several ? " UNION ALL " : "", several ? "argMax(value, version)" : "value",
+			 several ? "any(host)" : "host", database, several ? "" : "NOT ", database,
+			 several ? " GROUP BY session, key" : "");
+}
+
 int question_facts(struct clickhouse *server, const struct question_filter *filter, const char *const *late,
 		   size_t late_cnt, struct clickhouse_rows *rows)
 {
@@ -368,10 +384,9 @@ int question_facts(struct clickhouse *server, const struct question_filter *filt
 	sql__put(&sql, "SELECT key, fact, uniqExactIf(on_host, is_late = 1), uniqExactIf(on_host, is_late = 0) FROM "
 		       "(SELECT key, fact, on_host, on_host IN (");
 	put_names(&sql, late, late_cnt);
-	sql__put(&sql,
-		 ") AS is_late FROM (SELECT session, key, argMax(value, version) AS fact%s FROM %s.facts GROUP BY "
-		 "session, key) AS said",
-		 is_some ? "" : ", any(host) AS on_host", database);
+	sql__put(&sql, ") AS is_late FROM (SELECT session, key, fact%s FROM (", is_some ? "" : ", of_host AS on_host");
+	put_facts_that_hold(&sql, database);
+	sql__put(&sql, ")) AS said");
 	if (is_some) {
 		sql__put(&sql, " ALL INNER JOIN ");
 		put_sessions(&sql, database, filter);
