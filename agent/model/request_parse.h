@@ -41,7 +41,7 @@ struct request_bytes {
 enum request_prepared {
 	REQUEST_PLAIN,
 	REQUEST_PREPARES, /* text is that of a statement, which has a name from now on */
-	REQUEST_EXECUTES, /* the statement of that name: text is that where it is not known, "" for "EXECUTE name" */
+	REQUEST_EXECUTES, /* the statement of that name, whose text is that of its preparation */
 };
 
 struct request_parsed {

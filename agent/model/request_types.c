@@ -37,7 +37,8 @@ struct request_types {
 	VEC(struct listener) listeners;
 	/* Prepared statements: (connection, or listener with the highest bit set; hash of the name) → text. */
 	struct idmap statement_ids;
-	VEC(uint32_t) statements;
+	VEC(uint32_t) statements; /* 0: executed, and no preparation was seen */
+	size_t unseen_cnt;
 	struct known_sid sids[1 << SIDS_BITS];
 };
 
@@ -128,6 +129,15 @@ static uint32_t *statement(struct request_types *types, uint64_t owner, uint64_t
 	return NULL;
 }
 
+/* No preparation of it is waited for any more. */
+static void note_unseen(struct request_types *types, const struct wl_brief_record *record,
+			const struct request_parsed *parsed)
+{
+	if (types->unseen_cnt < STATEMENTS_MAX / 2 &&
+	    statement(types, record->conn, fnv1a_text(FNV1A_BEGIN, parsed->statement), true))
+		types->unseen_cnt++;
+}
+
 /* Of the connection; and of the listener, for connections whose statements were prepared unseen. */
 static void note_statement(struct request_types *types, const struct wl_brief_record *record,
 			   const struct request_parsed *parsed, uint32_t text)
@@ -144,19 +154,26 @@ static void note_statement(struct request_types *types, const struct wl_brief_re
 		*common = *common && *common != text ? SEVERAL : text;
 }
 
+/* 0: no preparation was seen so far, or (*is_unseen) there is none to come. */
 static uint32_t find_statement(struct request_types *types, const struct wl_brief_record *record,
-			       const struct request_parsed *parsed)
+			       const struct request_parsed *parsed, bool *is_unseen)
 {
 	uint64_t hash = fnv1a_text(FNV1A_BEGIN, parsed->statement);
 	const uint32_t *own = statement(types, record->conn, hash, false), *common;
 
-	if (own)
+	*is_unseen = own && !*own;
+	if (own && *own)
 		return *own;
 	common = *parsed->statement && !parsed->own ? statement(types, 1ULL << 63 | record->type, hash, false) : NULL;
 	return common && *common != SEVERAL ? *common : 0;
 }
 
 /* --- texts -------------------------------------------------------------------------------------------------------- */
+
+static struct known_sid *place_of(const struct request_types *types, uint64_t sid)
+{
+	return (struct known_sid *)&types->sids[sid * 0x9e3779b97f4a7c15ULL >> (64 - SIDS_BITS)];
+}
 
 /* The text's number for the listener, or that of "other"; 0: there is no room. */
 static uint32_t number_of(struct request_types *types, struct listener *listener, const char *text)
@@ -178,8 +195,10 @@ static uint32_t number_of(struct request_types *types, struct listener *listener
 static uint32_t text_of(struct request_types *types, struct listener *listener, const struct wl_brief_record *record,
 			const struct request_parsed *parsed, bool *is_early)
 {
+	const char *name = parsed->own ? "" : parsed->statement;
 	char text[REQUEST_TEXT_MAX];
 	uint32_t number;
+	bool is_unseen;
 
 	if (parsed->prepared != REQUEST_EXECUTES) {
 		number = number_of(types, listener, parsed->text);
@@ -190,22 +209,18 @@ static uint32_t text_of(struct request_types *types, struct listener *listener, 
 			note_statement(types, record, parsed, number);
 		return number;
 	}
-	number = find_statement(types, record, parsed);
-	*is_early = !number;
+	number = find_statement(types, record, parsed, &is_unseen);
 	if (number)
 		return number;
-	if (*parsed->text)
-		return number_of(types, listener, parsed->text);
-	snprintf(text, sizeof(text), "EXECUTE %s", parsed->statement);
+	/* The second time all that was before it has been read. */
+	*is_early = !is_unseen && place_of(types, record->sid)->sid != record->sid;
+	if (!is_unseen && !*is_early)
+		note_unseen(types, record, parsed);
+	snprintf(text, sizeof(text), "EXECUTE %s%s(text not seen)", name, *name ? " " : "");
 	for (char *at = text; *at; at++)
 		if (*at < ' ' || *at > '~')
 			*at = '?';
 	return number_of(types, listener, text);
-}
-
-static struct known_sid *place_of(const struct request_types *types, uint64_t sid)
-{
-	return (struct known_sid *)&types->sids[sid * 0x9e3779b97f4a7c15ULL >> (64 - SIDS_BITS)];
 }
 
 /* By what a symbol list says: a number, or a text without what is a literal in it. */

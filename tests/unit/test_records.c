@@ -128,9 +128,11 @@ static void named_before_it_is_summed_up(void)
 static int take_mysql(struct recording *recording, const char *first, size_t len)
 {
 	struct wl_brief_record *brief = calloc(1, sizeof(*brief) + len);
+	static uint64_t sid;
 	int err;
 
 	CU_ASSERT_PTR_NOT_NULL_FATAL(brief);
+	brief->sid = ++sid;
 	brief->begin_ts = MS;
 	brief->end_ts = 2 * MS;
 	brief->type = WL_SOURCE_TCP << 16 | 3306;

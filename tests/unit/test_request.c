@@ -43,7 +43,10 @@ struct example {
 	const char *text;
 	const char *secret; /* part of the request that the text must not have; NULL: none */
 };
-#define EXAMPLE(protocol, bytes, text, secret) {REQUEST_##protocol, bytes, sizeof(bytes) - 1, text, secret}
+#define EXAMPLE(protocol, bytes, text, secret)                             \
+	{                                                                  \
+		REQUEST_##protocol, bytes, sizeof(bytes) - 1, text, secret \
+	}
 
 static const struct example examples[] = {
 	EXAMPLE(HTTP, "GET / HTTP/1.1\r\nHost: a\r\n\r\n", "GET /", "Host"),
@@ -244,13 +247,13 @@ static void cut_statements_tell_no_literal(void)
 
 /* --- of a whole recording ----------------------------------------------------------------------------------------- */
 
-static bool last_is_early;
+static bool last_is_early, again; /* again: the request before it is handed over a second time */
+static uint64_t last_sid;
 
 static uint32_t take(struct request_types *types, uint32_t type, uint64_t conn, const uint8_t *bytes, size_t len)
 {
-	static uint64_t sid;
 	struct wl_brief_record record = {
-		.sid = ++sid << 12,
+		.sid = (last_sid += !again) << 12,
 		.type = type,
 		.conn = conn,
 		.first_len = (uint32_t)(len < WL_FIRST_MAX ? len : WL_FIRST_MAX),
@@ -340,7 +343,7 @@ static void prepared_statements_have_texts(void)
 	uint32_t type = TCP(5432);
 
 	CU_ASSERT_PTR_NOT_NULL_FATAL(types);
-	CU_ASSERT_STRING_EQUAL(name_of(types, type, 1, bind, 17), "EXECUTE s1");
+	CU_ASSERT_STRING_EQUAL(name_of(types, type, 1, bind, 17), "EXECUTE s1 (text not seen)");
 	CU_ASSERT(last_is_early);
 	CU_ASSERT_STRING_EQUAL(name_of(types, type, 1, prepare, 20), "SELECT ?");
 	CU_ASSERT(!last_is_early);
@@ -351,7 +354,7 @@ static void prepared_statements_have_texts(void)
 	CU_ASSERT_STRING_EQUAL(name_of(types, type, 3, other, 20), "DELETE ?");
 	CU_ASSERT_STRING_EQUAL(name_of(types, type, 3, bind, 17), "DELETE ?");
 	CU_ASSERT_STRING_EQUAL(name_of(types, type, 1, bind, 17), "SELECT ?");
-	CU_ASSERT_STRING_EQUAL(name_of(types, type, 2, bind, 17), "EXECUTE s1");
+	CU_ASSERT_STRING_EQUAL(name_of(types, type, 2, bind, 17), "EXECUTE s1 (text not seen)");
 	request_types__free(types);
 }
 
@@ -376,7 +379,7 @@ static void numbered_statements_have_texts(void)
 			       "");
 	CU_ASSERT_STRING_EQUAL(name_of(types, type, 1, TEXT(plain)), "SELECT ?");
 	CU_ASSERT(!last_is_early);
-	CU_ASSERT_STRING_EQUAL(name_of(types, type, 1, TEXT(execute)), "EXECUTE");
+	CU_ASSERT_STRING_EQUAL(name_of(types, type, 1, TEXT(execute)), "EXECUTE (text not seen)");
 	CU_ASSERT(last_is_early);
 	CU_ASSERT_STRING_EQUAL(name_of(types, type, 1, TEXT(prepared)), "PREPARE SELECT ?");
 	CU_ASSERT_STRING_EQUAL(name_of(types, type, 1, TEXT(execute)), "SELECT ?");
@@ -389,11 +392,44 @@ static void numbered_statements_have_texts(void)
 		CU_ASSERT_STRING_EQUAL(name_of(types, TCP(4), 1, login, sizeof(login)), "");
 	}
 	/* Another connection's number is another statement's, or nobody knows whose. */
-	CU_ASSERT_STRING_EQUAL(name_of(types, type, 2, TEXT(execute)), "EXECUTE");
+	CU_ASSERT_STRING_EQUAL(name_of(types, type, 2, TEXT(execute)), "EXECUTE (text not seen)");
 	CU_ASSERT_STRING_EQUAL(name_of(types, type, 2, TEXT(other)), "PREPARE DELETE ?");
 	CU_ASSERT_STRING_EQUAL(name_of(types, type, 2, TEXT(execute)), "DELETE ?");
 	CU_ASSERT_STRING_EQUAL(name_of(types, type, 1, TEXT(execute)), "SELECT ?");
 	CU_ASSERT_STRING_EQUAL(name_of(types, type, 1, TEXT(torn)), "EXECUTE");
+	request_types__free(types);
+}
+
+/* Prepared before the recording, or while none was selected: one is waited for, and then no other. */
+static void unseen_statements_are_taken_once(void)
+{
+	static const uint8_t plain[] = "\x09\0\0\0\x03SELECT 7", execute[] = "\x0a\0\0\0\x17\2\0\0\0\0\1\0\0\0",
+			     prepared[] = "\x02\0\0\0\xffSELECT 12", bind[] = "B\0\0\0\x10\0s1\0\0\0\0\0\0\0\0E",
+			     prepare[] = "P\0\0\0\x13s1\0SELECT 12\0\0\0";
+	struct request_types *types = request_types__new(REQUEST_NONE);
+	uint32_t mysql = TCP(3306), postgres = TCP(5432);
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(types);
+	name_of(types, mysql, 1, TEXT(plain));
+	CU_ASSERT_STRING_EQUAL(name_of(types, mysql, 1, TEXT(execute)), "EXECUTE (text not seen)");
+	CU_ASSERT(last_is_early);
+	again = true;
+	CU_ASSERT_STRING_EQUAL(name_of(types, mysql, 1, TEXT(execute)), "EXECUTE (text not seen)");
+	CU_ASSERT(!last_is_early);
+	again = false;
+	CU_ASSERT_STRING_EQUAL(name_of(types, mysql, 1, TEXT(execute)), "EXECUTE (text not seen)");
+	CU_ASSERT(!last_is_early);
+	CU_ASSERT_STRING_EQUAL(name_of(types, mysql, 2, TEXT(execute)), "EXECUTE (text not seen)");
+	CU_ASSERT(last_is_early);
+	name_of(types, mysql, 1, TEXT(prepared));
+	CU_ASSERT_STRING_EQUAL(name_of(types, mysql, 1, TEXT(execute)), "SELECT ?");
+	/* Another connection's preparation tells the text of that name, after all. */
+	name_of(types, postgres, 1, bind, 17);
+	again = true;
+	CU_ASSERT_STRING_EQUAL(name_of(types, postgres, 1, bind, 17), "EXECUTE s1 (text not seen)");
+	again = false;
+	name_of(types, postgres, 2, prepare, 20);
+	CU_ASSERT_STRING_EQUAL(name_of(types, postgres, 1, bind, 17), "SELECT ?");
 	request_types__free(types);
 }
 
@@ -428,6 +464,7 @@ int suite_request(void)
 		{"routes are bounded", routes_are_bounded},
 		{"prepared statements have texts", prepared_statements_have_texts},
 		{"numbered statements have texts", numbered_statements_have_texts},
+		{"unseen statements are taken once", unseen_statements_are_taken_once},
 		{"values are types", values_are_types},
 	};
 
