@@ -8,6 +8,9 @@
  *                             reply-to of before, it is the answer, and part of that request
  *   SUB, UNSUB, PONG, CONNECT have no reply
  *
+ * A connection has one request at a time: that of the first message that is read when none is under way.  The others
+ * are counted (WL_LOSS_MESSAGE).
+ *
  * The server is a Go program: nothing here looks at connections of others.
  */
 #ifndef WHYLATE_BPF_NATS_H
@@ -18,8 +21,10 @@
 /* Of a line so much is read, in which a subject of some 40 bytes and an inbox find room. */
 #define NATS_LINE_MAX 128
 #define NATS_LINE_MIN 6
-/* Lines without a reply that precede the one that counts. */
-#define NATS_LINES_MAX 4
+/* Lines of a read, of messages and without a reply, that are looked at. */
+#define NATS_LINES_MAX 16
+/* The most that a server can be told to take as one message. */
+#define NATS_PAYLOAD_MAX (64u << 20)
 /* What is read first may be the middle of a message: the connection is another protocol's after so many looks. */
 #define NATS_LOOKS_MAX 4
 
@@ -58,17 +63,23 @@ enum nats_line {
 
 /* What a look at a call's bytes has found. */
 struct nats_seen {
-	u64 len;  /* of the bytes that the call under way has read, or is sending */
-	u32 line; /* enum nats_line */
-	u32 zero;
+	u64 len;               /* of the bytes that the call under way has read, or is sending */
+	u32 line;              /* enum nats_line */
+	u32 message_cnt;       /* that tell or ask something, the first of them and those behind it */
 	u64 subject, reply_to; /* hashes of those words */
+};
+
+struct nats_words {
+	u64 hashes[2]; /* of the two behind the command */
+	u32 len, blank_cnt;
+	u32 number; /* that the last one is */
 };
 
 struct nats_search {
 	u64 at, end;
-	u64 words[2]; /* hashes of the two behind the command */
-	u32 found;    /* enum nats_line */
-	u32 zero;
+	u64 words[2];
+	u32 found; /* enum nats_line */
+	u32 is_found, message_cnt, zero;
 	u8 line[NATS_LINE_MAX];
 };
 
@@ -90,30 +101,34 @@ static __always_inline u32 nats__same(u32 byte, u32 other)
 }
 
 /*
- * How many blanks the line has, and how long it is, NATS_LINE_MAX where it has no end.  Without a branch for each byte,
- * which the verifier would follow.
+ * The line's words, and how long it is, NATS_LINE_MAX where it has no end.  Without a branch for each byte, which the
+ * verifier would follow.
  */
-static __always_inline u32 nats__words(struct nats_search *search, u32 *len)
+static __always_inline void nats__words(const u8 *line, struct nats_words *words)
 {
 	u64 hashes[2] = {NATS_HASH_BEGIN, NATS_HASH_BEGIN};
-	u32 blanks = 0, inside = 1;
+	u32 len = 0, blank_cnt = 0, inside = 1, number = 0;
 
-	*len = 0;
 	for (u32 i = 0; i < NATS_LINE_MAX; i++) {
-		u8 byte = search->line[i];
+		u8 byte = line[i];
+		u32 is_blank = nats__same(byte, ' '), no_blank = is_blank - 1;
 
+		barrier_var(no_blank);
 		inside &= ~nats__same(byte, '\r');
-		*len += inside;
-		blanks += inside & nats__same(byte, ' ');
+		len += inside;
+		blank_cnt += inside & is_blank;
+		number ^= (((number * 10 + byte - '0') & no_blank) ^ number) & -inside;
 		for (u32 word = 0; word < 2; word++) {
-			u64 mask = -(u64)(inside & nats__same(blanks, word + 1));
+			u64 mask = -(u64)(inside & nats__same(blank_cnt, word + 1));
 
 			hashes[word] ^= ((hashes[word] ^ byte) * NATS_HASH_PRIME ^ hashes[word]) & mask;
 		}
 	}
-	search->words[0] = hashes[0];
-	search->words[1] = hashes[1];
-	return blanks;
+	words->hashes[0] = hashes[0];
+	words->hashes[1] = hashes[1];
+	words->len = len;
+	words->blank_cnt = blank_cnt;
+	words->number = number;
 }
 
 /* has_header: of HPUB, which has a letter and a number more. */
@@ -156,10 +171,18 @@ static __always_inline u32 nats__line_of(const u8 *line, u32 blanks)
 	return NATS_OTHER;
 }
 
+static __always_inline bool nats__publishes(const u8 *line)
+{
+	u32 word = *(const u32 *)line;
+
+	return word == NATS_WORD('P', 'U', 'B', ' ') || word == NATS_WORD('H', 'P', 'U', 'B');
+}
+
 static long nats__next_line(u32 idx, struct nats_search *search)
 {
 	u64 len = search->end - search->at;
-	u32 line_len, blanks, found;
+	struct nats_words words;
+	u32 found;
 
 	if (search->at >= search->end)
 		return 1;
@@ -168,18 +191,28 @@ static long nats__next_line(u32 idx, struct nats_search *search)
 	barrier_var(len);
 	if (len < NATS_LINE_MIN || len > NATS_LINE_MAX || bpf_probe_read_user(search->line, len, (void *)search->at))
 		return 1;
-	blanks = nats__words(search, &line_len);
-	found = nats__line_of(search->line, blanks);
+	nats__words(search->line, &words);
+	found = nats__line_of(search->line, words.blank_cnt);
+	search->message_cnt += nats__publishes(search->line) ? found != NATS_ANSWERS : found == NATS_ASKS;
 	/* Of the lines that are longer only the first word counts. */
-	if (line_len + 1 >= len && found != NATS_NOTICE && search->line[NATS_CONNECT_SZ] != '{')
+	if (words.len + 1 >= len && found != NATS_NOTICE && search->line[NATS_CONNECT_SZ] != '{')
 		found = NATS_OTHER;
-	if (found != NATS_OTHER || !idx)
+	if (!search->is_found && (found != NATS_OTHER || !idx)) {
 		search->found = found;
-	search->at += line_len + 2;
-	return found != NATS_SILENT;
+		search->words[0] = words.hashes[0];
+		search->words[1] = words.hashes[1];
+		search->is_found = found != NATS_SILENT;
+	}
+	search->at += words.len + 2;
+	if (nats__publishes(search->line)) {
+		if (words.number > NATS_PAYLOAD_MAX)
+			return 1;
+		search->at += words.number + 2;
+	}
+	return found == NATS_OTHER || found > NATS_ASKS;
 }
 
-/* The first line that counts of the call's bytes. */
+/* The first line that counts of the call's bytes, and how many messages there are. */
 VERIFIED_ONCE int nats__look(struct nats_seen *seen)
 {
 	struct nats_search search = {};
@@ -195,6 +228,7 @@ VERIFIED_ONCE int nats__look(struct nats_seen *seen)
 	search.end = buffer.base + (seen->len < buffer.len ? seen->len : buffer.len);
 	bpf_loop(NATS_LINES_MAX, nats__next_line, &search, 0);
 	seen->line = search.found;
+	seen->message_cnt = search.message_cnt;
 	seen->subject = search.words[0];
 	seen->reply_to = search.words[1];
 	return 0;

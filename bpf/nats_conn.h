@@ -22,6 +22,17 @@ static __always_inline void nats_read(struct conn *conn, struct nats_seen *seen)
 		conn->nats++;
 }
 
+/* Of the messages that were read together one has been taken, or none: the others are no requests of their own. */
+static __always_inline void nats_count(const struct conn *conn, const struct nats_seen *seen, bool taken)
+{
+	struct cpu_context *cpu = conn->nats & NATS_IS && seen->message_cnt ? this_cpu() : NULL;
+
+	if (!cpu)
+		return;
+	__sync_fetch_and_add(&cpu->loss[WL_LOSS_MESSAGE].emitted, seen->message_cnt);
+	__sync_fetch_and_add(&cpu->loss[WL_LOSS_MESSAGE].lost, seen->message_cnt - taken);
+}
+
 /* The request that has just been read, as NATS has it. */
 static __always_inline void nats_begin(struct conn *conn, const struct nats_seen *seen)
 {

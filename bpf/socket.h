@@ -218,11 +218,13 @@ static __always_inline void stream_received(struct conn *conn, struct thread *th
 	if (conn_in_request(conn)) {
 		/* What arrived meanwhile is read before the reply: it is part of this request. */
 		conn_drop_next(conn);
+		nats_count(conn, &message, false);
 		interval__resume(thread, conn->request.sid, conn->type, conn->recorded);
 		if (cfg_knobs.first_bytes && conn->recorded && conn->wants_first)
 			conn_read_more(conn, len);
 		return;
 	}
+	nats_count(conn, &message, message.line == NATS_TELLS || message.line == NATS_ASKS);
 	if (conn->nats & NATS_IS && nats_begins_none(conn, thread, &message))
 		return;
 	seen = conn->next.window == controls.window || conn->request.window == controls.window;

@@ -4,8 +4,8 @@
 
 #define WORDS_MAX  5
 #define TOKENS_MAX 12
-/* Lines that want no reply precede the one that does. */
-#define LINES_MAX 4
+/* Lines that want no reply precede the one that does: as in bpf/nats.h. */
+#define LINES_MAX 16
 
 struct word {
 	size_t at, len;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // A server that passes messages on, as a NATS server does, and its clients: server PORT | responder PORT MS |
 // client PORT SECONDS.  The server says on stderr where it listens: at a free port where PORT is 0.  The responder takes
-// so long over each request.  The client asks it through the server, and publishes what it has subscribed to, and logs
-// both by its own clock: "request COUNT MEAN_NS", "publish COUNT MEAN_NS".
+// so long over each request.  The client asks it through the server, publishes what it has subscribed to, and publishes
+// three messages at a time, and logs all by its own clock: "request COUNT MEAN_NS", "publish COUNT MEAN_NS",
+// "batch COUNT MEAN_NS".
 package main
 
 import (
@@ -116,13 +117,15 @@ func respond(port string, ms int) {
 	}
 }
 
-// Sends that and takes what comes of it, until the time is over.
-func ask(port, subject, text string, until time.Time) (cnt, sum int64) {
+// Sends that and takes the messages that come of it, until the time is over.
+func ask(port, subject, text string, messages int, until time.Time) (cnt, sum int64) {
 	conn, lines := connect(port, subject)
 	for time.Now().Before(until) {
 		begin := time.Now()
 		io.WriteString(conn, text)
-		message(lines)
+		for i := 0; i < messages; i++ {
+			message(lines)
+		}
 		sum += time.Since(begin).Nanoseconds()
 		cnt++
 		time.Sleep(3 * time.Millisecond)
@@ -133,14 +136,15 @@ func ask(port, subject, text string, until time.Time) (cnt, sum int64) {
 func client(port string, seconds float64) {
 	var all sync.WaitGroup
 	until := time.Now().Add(time.Duration(seconds * float64(time.Second)))
-	run := func(name, subject, text string) {
-		cnt, sum := ask(port, subject, text, until)
+	run := func(name, subject, text string, messages int) {
+		cnt, sum := ask(port, subject, text, messages, until)
 		fmt.Println(name, cnt, sum/cnt)
 		all.Done()
 	}
-	all.Add(2)
-	go run("request", "_INBOX.1", "PUB price _INBOX.1 5\r\napple\r\n")
-	go run("publish", "orders.new", "PUB orders.new 5\r\napple\r\n")
+	all.Add(3)
+	go run("request", "_INBOX.1", "PUB price _INBOX.1 5\r\napple\r\n", 1)
+	go run("publish", "orders.new", "PUB orders.new 5\r\napple\r\n", 1)
+	go run("batch", "orders.batch", strings.Repeat("PUB orders.batch 12\r\nPUB pear 3\r\n\r\n", 3), 3)
 	all.Wait()
 }
 

@@ -305,9 +305,12 @@ static void waits_have_call_paths(void)
 
 #define RESPONDER_MS 4
 
-/* "request COUNT MEAN_NS" and "publish COUNT MEAN_NS", by the client's clock; what is recorded of them. */
+/* Of a batch the first message is a request. */
+#define BATCH_CNT 3
+
+/* "request COUNT MEAN_NS", "publish …" and "batch …", by the client's clock; what is recorded of them. */
 struct messages {
-	uint64_t request_cnt, publish_cnt, strangers;
+	uint64_t request_cnt, publish_cnt, batch_cnt, strangers;
 	double request_ms, publish_ms, net_ms;
 };
 
@@ -323,21 +326,27 @@ static void add_message(void *owner, const struct interval *interval)
 	} else if (strstr(interval->type, " PUB orders.new")) {
 		messages->publish_cnt++;
 		messages->publish_ms += ms;
+	} else if (strstr(interval->type, " PUB orders.batch")) {
+		messages->batch_cnt++;
 	} else if (!strstr(interval->type, " PING")) {
 		messages->strangers++;
 	}
 }
 
-static void check_messages(const struct messages *seen, const char *client)
+static void check_messages(const struct messages *seen, const struct session *session, const char *client)
 {
-	unsigned long long cnt[2], mean_ns[2];
-	const char *request = strstr(client, "request "), *publish = strstr(client, "publish ");
+	static const char *const names[] = {"request ", "publish ", "batch "};
+	uint64_t emitted = session->emitted[WL_LOSS_MESSAGE], lost = session->lost[WL_LOSS_MESSAGE];
 	double ms = seen->request_ms / (double)seen->request_cnt;
+	unsigned long long cnt[3], mean_ns[3];
 
-	if (!CHECKF(request && publish && sscanf(request, "request %llu %llu", &cnt[0], &mean_ns[0]) == 2 &&
-			    sscanf(publish, "publish %llu %llu", &cnt[1], &mean_ns[1]) == 2,
-		    "%s", client))
-		return;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		const char *line = strstr(client, names[i]);
+
+		if (!CHECKF(line && sscanf(line + strlen(names[i]), "%llu %llu", &cnt[i], &mean_ns[i]) == 2, "%s",
+			    client))
+			return;
+	}
 	CHECKF(seen->request_cnt == cnt[0] && cnt[0] > 20, "%llu requests, the client had %llu",
 	       (unsigned long long)seen->request_cnt, cnt[0]);
 	CHECKF(seen->publish_cnt == cnt[1] && cnt[1] > 20, "%llu messages, the client had %llu",
@@ -349,6 +358,10 @@ static void check_messages(const struct messages *seen, const char *client)
 	CHECKF(seen->publish_ms / (double)seen->publish_cnt < (double)mean_ns[1] / NS_PER_MS + 0.1,
 	       "%.2f ms a message, the client says %.2f", seen->publish_ms / (double)seen->publish_cnt,
 	       (double)mean_ns[1] / NS_PER_MS);
+	CHECKF(seen->batch_cnt == cnt[2] && lost == (BATCH_CNT - 1) * cnt[2] && emitted - lost == session->row_cnt,
+	       "%llu of %llu batches; of %llu messages %llu are no requests, %llu are",
+	       (unsigned long long)seen->batch_cnt, cnt[2], (unsigned long long)emitted, (unsigned long long)lost,
+	       (unsigned long long)session->row_cnt);
 	/* The responder's answers are no requests. */
 	CHECKF(!seen->strangers, "%llu requests that nobody sent", (unsigned long long)seen->strangers);
 }
@@ -382,7 +395,7 @@ static void messages_are_passed_on(void)
 	    CHECKF(process_wait(&client, 30) == 0, "%s", process_err(&client)) &&
 	    CHECKF(recording_stop(&recording) == 0, "%s", process_err(&recording.process)) &&
 	    session_read(&session, recording.dir.s, add_message, &seen)) {
-		check_messages(&seen, process_out(&client));
+		check_messages(&seen, &session, process_out(&client));
 		CHECKF(!session.moved_cnt, "%llu moved", (unsigned long long)session.moved_cnt);
 		/* Whom they waited for is known. */
 		visit_rows(recording.dir.s, "handoff", find_responder, &answers);
