@@ -71,31 +71,25 @@ int BPF_PROG(on_softirq_exit)
 	return interrupt_ends(true);
 }
 
-#define VECTOR(name, state)                     \
-	SEC("tp_btf/" #name "_entry")           \
-	int BPF_PROG(on_##name##_entry)         \
+/*
+ * One pair for all vectors of a state, as raw tracepoints: a program with types is of one tracepoint, and the verifier
+ * would look at each of twenty.
+ */
+#define VECTORS(name, state)                    \
+	SEC("raw_tp")                           \
+	int on_##name##_entry(void *ctx)        \
 	{                                       \
 		return interrupt_begins(state); \
 	}                                       \
-	SEC("tp_btf/" #name "_exit")            \
-	int BPF_PROG(on_##name##_exit)          \
+	SEC("raw_tp")                           \
+	int on_##name##_exit(void *ctx)         \
 	{                                       \
 		return interrupt_ends(false);   \
 	}
 
 #if defined(__TARGET_ARCH_x86)
-VECTOR(local_timer, WL_STATE_IRQ_TIMER)
-VECTOR(reschedule, WL_STATE_IRQ_IPI)
-VECTOR(call_function, WL_STATE_IRQ_IPI)
-VECTOR(call_function_single, WL_STATE_IRQ_IPI)
-VECTOR(irq_work, WL_STATE_IRQ_VECTOR)
-VECTOR(x86_platform_ipi, WL_STATE_IRQ_VECTOR)
-VECTOR(error_apic, WL_STATE_IRQ_VECTOR)
-VECTOR(spurious_apic, WL_STATE_IRQ_VECTOR)
-VECTOR(thermal_apic, WL_STATE_IRQ_VECTOR)
-VECTOR(threshold_apic, WL_STATE_IRQ_VECTOR)
-VECTOR(deferred_error_apic, WL_STATE_IRQ_VECTOR)
-#elif defined(__TARGET_ARCH_arm64)
-/* The timer and devices are both irq_handler_* here; inter-processor interrupts have a tracepoint of their own. */
-VECTOR(ipi, WL_STATE_IRQ_IPI)
+VECTORS(timer, WL_STATE_IRQ_TIMER)
+VECTORS(vector, WL_STATE_IRQ_VECTOR)
 #endif
+/* On arm64 the timer and devices are both irq_handler_*; inter-processor interrupts have a tracepoint of their own. */
+VECTORS(ipi, WL_STATE_IRQ_IPI)

@@ -84,6 +84,8 @@ int capture__attach_hook(struct capture *capture, const struct hook *hook, struc
 		attr.sample_period = capture->stack_controls->own_ns;
 		attr.exclude_idle = 1;
 		break;
+	case HOOK_RAW_TP:
+		return keep_link(to, bpf_program__attach_raw_tracepoint(program, hook->hook));
 	default:
 		return keep_link(to, bpf_program__attach(program));
 	}
@@ -152,8 +154,9 @@ static struct capture_links *links_of(struct capture *capture, const struct hook
 	if (!capture->opts.windows || often == HOOK_RARE || hook->kind == HOOK_PERF_MINOR ||
 	    hook->kind == HOOK_PERF_MAJOR)
 		return &capture->always;
-	return often == HOOK_VARIES && hook->kind == HOOK_TP_BTF ? &capture->stays[hook->feature].links
-								 : &capture->in_windows;
+	return often == HOOK_VARIES && (hook->kind == HOOK_TP_BTF || hook->kind == HOOK_RAW_TP)
+		       ? &capture->stays[hook->feature].links
+		       : &capture->in_windows;
 }
 
 bool capture__leaves(const struct capture *capture, enum hook_feature feature)

@@ -32,10 +32,12 @@ const struct feature features[HOOK_FEATURE_CNT] = {
 const char *hook_kind_name(enum hook_kind kind)
 {
 	static const char *const names[] = {
-		[HOOK_TP_BTF] = "tp_btf",   [HOOK_ITER] = "iter",       [HOOK_FENTRY] = "fentry",
-		[HOOK_FEXIT] = "fexit",     [HOOK_KPROBE] = "kprobe",   [HOOK_KRETPROBE] = "kretprobe",
-		[HOOK_PERF_MINOR] = "perf", [HOOK_PERF_MAJOR] = "perf", [HOOK_UPROBE_MULTI] = "uprobe_multi",
-		[HOOK_UPROBE] = "uprobe",   [HOOK_PERF_CLOCK] = "perf",
+		[HOOK_TP_BTF] = "tp_btf",       [HOOK_RAW_TP] = "raw_tp",
+		[HOOK_ITER] = "iter",           [HOOK_FENTRY] = "fentry",
+		[HOOK_FEXIT] = "fexit",         [HOOK_KPROBE] = "kprobe",
+		[HOOK_KRETPROBE] = "kretprobe", [HOOK_PERF_MINOR] = "perf",
+		[HOOK_PERF_MAJOR] = "perf",     [HOOK_UPROBE_MULTI] = "uprobe_multi",
+		[HOOK_UPROBE] = "uprobe",       [HOOK_PERF_CLOCK] = "perf",
 	};
 
 	return names[kind];
@@ -198,6 +200,7 @@ static const char *hook_missing(const struct btf *btf, const struct hook *hook)
 {
 	switch (hook->kind) {
 	case HOOK_TP_BTF:
+	case HOOK_RAW_TP:
 		return tp_btf_missing(btf, hook->hook);
 	case HOOK_ITER:
 		return btf__find_by_name_kind(btf, "bpf_iter_task", BTF_KIND_FUNC) > 0 ? NULL : "no task iterator";

@@ -33,6 +33,7 @@ enum hook_often {
 
 enum hook_kind {
 	HOOK_TP_BTF,
+	HOOK_RAW_TP, /* one program may have several */
 	HOOK_ITER,
 	HOOK_FENTRY,
 	HOOK_FEXIT,
