@@ -46,29 +46,43 @@ static __always_inline void thread__end_stale_fault(struct thread *thread)
 	thread->length_ns[WL_STATE_RUNNING] += pending_ns;
 }
 
-/*
- * What the thread was at until end_ts goes to the interval; what of it is queue is returned. Inlined, because a call
- * for each entry takes longer than the entry.
- */
-static __always_inline u64 open__split_entry(struct open_interval *open, u64 word, u64 end_ts, u64 own_ts)
+struct split_search {
+	struct open_interval *open;
+	struct thread *thread;
+	u64 own_ts, end_ts;
+	u64 queue_ns;
+};
+
+/* What the thread was at until end_ts goes to the interval, or is queue. */
+static __always_inline void open__split_entry(struct split_search *search, u64 word)
 {
-	u64 from_ts, length_ns, own_ns;
+	struct open_interval *open = search->open;
+	u64 from_ts = later(word_ts(word), open->begin_ts), length_ns, own_ns = 0;
 	u32 state = word_state(word);
 
-	from_ts = later(word_ts(word), open->begin_ts);
-	if (from_ts >= end_ts)
-		return 0;
-	length_ns = end_ts - from_ts;
+	if (from_ts >= search->end_ts)
+		return;
+	length_ns = search->end_ts - from_ts;
 	if (EXTERNAL_STATES & bit(state)) {
 		open->sum.length_ns[state] += length_ns;
 		open->sum.count[state] += word_ts(word) >= open->begin_ts;
-		return 0;
+		return;
 	}
-	if (!(RUNNING_STATES & bit(state)) || end_ts <= own_ts)
-		return length_ns;
-	own_ns = end_ts - later(from_ts, own_ts);
+	if (RUNNING_STATES & bit(state) && search->end_ts > search->own_ts)
+		own_ns = search->end_ts - later(from_ts, search->own_ts);
 	open->sum.length_ns[WL_STATE_RUNNING] += own_ns;
-	return length_ns - own_ns;
+	search->queue_ns += length_ns - own_ns;
+}
+
+/* A callback of bpf_loop(), because the verifier would walk every path through an open loop. */
+static long split_entry(u32 back, struct split_search *search)
+{
+	u64 word = *thread__past(search->thread, back);
+
+	open__split_entry(search, word);
+	if (word_ts(word) < search->end_ts)
+		search->end_ts = word_ts(word);
+	return search->end_ts <= search->open->begin_ts;
 }
 
 /*
@@ -77,28 +91,22 @@ static __always_inline u64 open__split_entry(struct open_interval *open, u64 wor
  */
 VERIFIED_ONCE int open__split_before(struct open_interval *open, struct thread *thread, u64 own_ts)
 {
-	u64 begin_ts, end_ts, queue_ns = 0;
+	struct split_search search = {.open = open, .thread = thread, .own_ts = own_ts};
 	u32 state;
 
 	if (!open || !thread)
 		return 0;
-	begin_ts = open->begin_ts;
-	end_ts = open->pickup_ts;
-	for (u32 back = 0; back < HISTORY_LEN && end_ts > begin_ts; back++) {
-		u64 word = *thread__past(thread, back);
-
-		queue_ns += open__split_entry(open, word, end_ts, own_ts);
-		if (word_ts(word) < end_ts)
-			end_ts = word_ts(word);
-	}
-	if (end_ts > begin_ts) {
-		queue_ns += end_ts - begin_ts;
+	search.end_ts = open->pickup_ts;
+	if (search.end_ts > open->begin_ts)
+		bpf_loop(HISTORY_LEN, split_entry, &search, 0);
+	if (search.end_ts > open->begin_ts) {
+		search.queue_ns += search.end_ts - open->begin_ts;
 		open->flags |= WL_INTERVAL_HISTORY;
 	}
 	/* A goroutine that can be read for waits for a thread, as a thread does for a CPU. */
 	state = thread->goroutine ? WL_STATE_RUNQ_WAKEUP : WL_STATE_QUEUE;
-	open->sum.length_ns[state] += queue_ns;
-	open->sum.count[state] += queue_ns > 0;
+	open->sum.length_ns[state] += search.queue_ns;
+	open->sum.count[state] += search.queue_ns > 0;
 	return 0;
 }
 
@@ -108,7 +116,6 @@ struct ran_search {
 	u64 ran_ns;
 };
 
-/* A callback of bpf_loop(), because the verifier would walk every path through an open loop. */
 static long ran_entry(u32 back, struct ran_search *search)
 {
 	u64 word = *thread__past(search->thread, back), from_ts = later(word_ts(word), search->from_ts);
