@@ -119,20 +119,19 @@ static long look_back(u32 back, struct runner_search *search)
 	return runner->since_ts <= search->since_ts;
 }
 
-/* Who of those that ran on that CPU since since_ts ran longest, taking a task's turns together; NULL: nobody. */
-static __always_inline struct runner *ran_longest(struct cpu_context *cpu, struct thread *thread, u64 since_ts, u64 now,
-						  u64 *ran_ns)
+/*
+ * Who of those that ran on that CPU since since_ts ran longest, taking a task's turns together: where cpu->runners has
+ * it, + 1; 0: nobody.
+ */
+VERIFIED_ONCE u32 ran_longest(struct cpu_context *cpu, u32 thread_tid, u64 since_ts, u64 now, u64 *ran_ns)
 {
-	struct runner_search search = {
-		.cpu = cpu,
-		.since_ts = since_ts,
-		.end_ts = now,
-		.thread_tid = thread->kernel_tid,
-	};
+	struct runner_search search = {.cpu = cpu, .since_ts = since_ts, .end_ts = now, .thread_tid = thread_tid};
 
+	if (!cpu || !ran_ns)
+		return 0;
 	bpf_loop(RUNNERS_MAX, look_back, &search, 0);
 	*ran_ns = search.ran_ns;
-	return search.longest_tid ? &cpu->runners[search.longest_pos & (RUNNERS_MAX - 1)] : NULL;
+	return search.longest_tid ? (search.longest_pos & (RUNNERS_MAX - 1)) + 1 : 0;
 }
 
 /* It had no task to run since then, as far as was seen. */
@@ -150,10 +149,10 @@ static __always_inline bool cpu__idles(struct cpu_context *cpu, u64 since_ts)
 VERIFIED_ONCE int note_runq(struct thread *thread, u64 word, u64 now, struct cpu_context *here)
 {
 	u64 since_ts = word_ts(word), wait_ns = now - since_ts, ran_ns = 0, there_ns = 0;
-	struct runner *culprit, *runner;
-	struct cpu_context *there;
+	struct cpu_context *ran_on = here, *there;
+	struct runner *culprit;
 	struct past_runq *slot;
-	u32 key = 0;
+	u32 key = 0, longest, longest_there;
 
 	if (!thread || !here || now < since_ts || wait_ns < WAIT_NAMED_NS)
 		return 0;
@@ -166,17 +165,19 @@ VERIFIED_ONCE int note_runq(struct thread *thread, u64 word, u64 now, struct cpu
 		slot->culprit.length_ns = wait_ns;
 		return 0;
 	}
-	culprit = ran_longest(here, thread, since_ts, now, &ran_ns);
+	longest = ran_longest(here, thread->kernel_tid, since_ts, now, &ran_ns);
 	if (thread->wait_cpu != bpf_get_smp_processor_id()) {
 		there = bpf_map_lookup_percpu_elem(&cpus, &key, thread->wait_cpu);
-		runner = there ? ran_longest(there, thread, since_ts, now, &there_ns) : NULL;
-		if (runner && there_ns > ran_ns) {
+		longest_there = there ? ran_longest(there, thread->kernel_tid, since_ts, now, &there_ns) : 0;
+		if (longest_there && there_ns > ran_ns) {
 			ran_ns = there_ns;
-			culprit = runner;
+			longest = longest_there;
+			ran_on = there;
 		}
 	}
-	if (!ran_ns || !culprit)
+	if (!ran_ns || !longest || !ran_on)
 		return 0;
+	culprit = &ran_on->runners[(longest - 1) & (RUNNERS_MAX - 1)];
 	if (cfg_knobs.trace)
 		segment__blame(thread, culprit, ran_ns);
 	slot = wait_list__push(&thread->runq, wait_ns, wait_ns);

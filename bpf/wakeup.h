@@ -137,7 +137,7 @@ struct {
 } armed_timers SEC(".maps") __weak;
 
 /* The thread was woken by a timer that expires. */
-static __noinline int timer__send(struct thread *thread, struct trace_cpu *trace_cpu)
+VERIFIED_ONCE int timer__send(struct thread *thread, struct trace_cpu *trace_cpu)
 {
 	struct wl_timer_record *record;
 	struct armed_timer *armed;
@@ -189,7 +189,7 @@ static __always_inline bool wakeup__pack(struct wakeup_facts *facts, struct thre
 }
 
 /* The thread's wait in `state` is over. */
-static __noinline int wakeup__send(struct thread *thread, struct trace_cpu *trace_cpu, u32 state, u32 context,
+VERIFIED_ONCE int wakeup__send(struct thread *thread, struct trace_cpu *trace_cpu, u32 state, u32 context,
 				   bool by_datagram)
 {
 	struct task_struct *waker = bpf_get_current_task_btf();
