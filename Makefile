@@ -384,8 +384,9 @@ diagnose: setup-build
 test: setup-build
 	@$(MAKE) --no-print-directory $(jobs) setup-test build stack unit-objects
 	@$(MAKE) --no-print-directory $(jobs) unit-programs
-	@$(MAKE) --no-print-directory $(jobs) -O unit browser screen others live-programs
+	@$(MAKE) --no-print-directory $(jobs) -O unit browser screen others live-programs planted
 	@$(MAKE) --no-print-directory live-short
+	@$(run_planted) --dozen
 
 # No chain of calls on the kernel side takes more stack than Linux 6.1 grants; the kernels that run tests grant more.
 stack: $(BUILD)/whylate.bpf.o
@@ -474,9 +475,13 @@ $(BUILD)/diagnose/server-go: tests/diagnose/server.go
 	@mkdir -p $(@D)
 	$(Q)GO111MODULE=off GOFLAGS= GOCACHE=$(abspath $(BUILD))/go-cache $(GO) build -o $@ $<
 
+.PHONY: planted
+planted: $(planted)
+
+run_planted = WHYLATE=$(abspath $(BUILD)/whylate) PLANTED=$(abspath $(BUILD)/diagnose) tests/diagnose/run
 diagnose-all: setup-test
-	@$(MAKE) --no-print-directory $(jobs) build $(planted)
-	@WHYLATE=$(abspath $(BUILD)/whylate) PLANTED=$(abspath $(BUILD)/diagnose) tests/diagnose/run $(FLAGS) $(PLANTS)
+	@$(MAKE) --no-print-directory $(jobs) build planted
+	@$(run_planted) $(FLAGS) $(PLANTS)
 
 # Servers built from their sources with performance bugs brought back: FLAGS='--work DIR --again', CASES=redis-8145
 bench-values: setup-bench
