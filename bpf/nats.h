@@ -69,10 +69,13 @@ struct nats_seen {
 	u64 subject, reply_to; /* hashes of those words */
 };
 
+/* Of a line. */
 struct nats_words {
 	u64 hashes[2]; /* of the two behind the command */
-	u32 len, blank_cnt;
+	u32 len;       /* of the line, NATS_LINE_MAX where it has no end */
+	u32 blank_cnt;
 	u32 number; /* that the last one is */
+	u32 zero;
 };
 
 struct nats_search {
@@ -80,6 +83,7 @@ struct nats_search {
 	u64 words[2];
 	u32 found; /* enum nats_line */
 	u32 is_found, message_cnt, zero;
+	struct nats_words in_line;
 	u8 line[NATS_LINE_MAX];
 };
 
@@ -91,44 +95,35 @@ struct {
 	__type(value, u64);
 } nats_asked SEC(".maps") __weak;
 
-/* 1 where they are the same. */
-static __always_inline u32 nats__same(u32 byte, u32 other)
+/* A callback of bpf_loop(), because the verifier would walk every path through an open loop. */
+static long nats__next_byte(u32 idx, struct nats_search **search)
 {
-	u32 difference = byte ^ other;
+	struct nats_words *words = &(*search)->in_line;
+	u8 byte = (*search)->line[idx & (NATS_LINE_MAX - 1)];
 
-	barrier_var(difference);
-	return (difference - 1) >> 31;
+	if (byte == '\r')
+		return 1;
+	words->len++;
+	words->number = words->number * 10 + byte - '0';
+	if (byte == ' ') {
+		words->blank_cnt++;
+		words->number = 0;
+	}
+	if (words->blank_cnt == 1)
+		words->hashes[0] = (words->hashes[0] ^ byte) * NATS_HASH_PRIME;
+	if (words->blank_cnt == 2)
+		words->hashes[1] = (words->hashes[1] ^ byte) * NATS_HASH_PRIME;
+	return 0;
 }
 
-/*
- * The line's words, and how long it is, NATS_LINE_MAX where it has no end.  Without a branch for each byte, which the
- * verifier would follow.
- */
-static __always_inline void nats__words(const u8 *line, struct nats_words *words)
+/* A call that the verifier looks at once: it knows nothing of what the line is then, and the loop is one turn to it. */
+VERIFIED_ONCE int nats__words(struct nats_search *search)
 {
-	u64 hashes[2] = {NATS_HASH_BEGIN, NATS_HASH_BEGIN};
-	u32 len = 0, blank_cnt = 0, inside = 1, number = 0;
-
-	for (u32 i = 0; i < NATS_LINE_MAX; i++) {
-		u8 byte = line[i];
-		u32 is_blank = nats__same(byte, ' '), no_blank = is_blank - 1;
-
-		barrier_var(no_blank);
-		inside &= ~nats__same(byte, '\r');
-		len += inside;
-		blank_cnt += inside & is_blank;
-		number ^= (((number * 10 + byte - '0') & no_blank) ^ number) & -inside;
-		for (u32 word = 0; word < 2; word++) {
-			u64 mask = -(u64)(inside & nats__same(blank_cnt, word + 1));
-
-			hashes[word] ^= ((hashes[word] ^ byte) * NATS_HASH_PRIME ^ hashes[word]) & mask;
-		}
-	}
-	words->hashes[0] = hashes[0];
-	words->hashes[1] = hashes[1];
-	words->len = len;
-	words->blank_cnt = blank_cnt;
-	words->number = number;
+	if (!search)
+		return 0;
+	search->in_line = (struct nats_words){.hashes = {NATS_HASH_BEGIN, NATS_HASH_BEGIN}};
+	bpf_loop(NATS_LINE_MAX, nats__next_byte, &search, 0);
+	return 0;
 }
 
 /* has_header: of HPUB, which has a letter and a number more. */
@@ -180,8 +175,8 @@ static __always_inline bool nats__publishes(const u8 *line)
 
 static long nats__next_line(u32 idx, struct nats_search *search)
 {
+	struct nats_words *words = &search->in_line;
 	u64 len = search->end - search->at;
-	struct nats_words words;
 	u32 found;
 
 	if (search->at >= search->end)
@@ -191,23 +186,23 @@ static long nats__next_line(u32 idx, struct nats_search *search)
 	barrier_var(len);
 	if (len < NATS_LINE_MIN || len > NATS_LINE_MAX || bpf_probe_read_user(search->line, len, (void *)search->at))
 		return 1;
-	nats__words(search->line, &words);
-	found = nats__line_of(search->line, words.blank_cnt);
+	nats__words(search);
+	found = nats__line_of(search->line, words->blank_cnt);
 	search->message_cnt += nats__publishes(search->line) ? found != NATS_ANSWERS : found == NATS_ASKS;
 	/* Of the lines that are longer only the first word counts. */
-	if (words.len + 1 >= len && found != NATS_NOTICE && search->line[NATS_CONNECT_SZ] != '{')
+	if (words->len + 1 >= len && found != NATS_NOTICE && search->line[NATS_CONNECT_SZ] != '{')
 		found = NATS_OTHER;
 	if (!search->is_found && (found != NATS_OTHER || !idx)) {
 		search->found = found;
-		search->words[0] = words.hashes[0];
-		search->words[1] = words.hashes[1];
+		search->words[0] = words->hashes[0];
+		search->words[1] = words->hashes[1];
 		search->is_found = found != NATS_SILENT;
 	}
-	search->at += words.len + 2;
+	search->at += words->len + 2;
 	if (nats__publishes(search->line)) {
-		if (words.number > NATS_PAYLOAD_MAX)
+		if (words->number > NATS_PAYLOAD_MAX)
 			return 1;
-		search->at += words.number + 2;
+		search->at += words->number + 2;
 	}
 	return found == NATS_OTHER || found > NATS_ASKS;
 }
