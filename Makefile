@@ -578,6 +578,7 @@ install: $(BUILD)/whylate presets
 	install -Dm644 docs/PROTOCOL.md $(DESTDIR)$(PREFIX)/share/doc/whylate/PROTOCOL.md
 	install -Dm644 packaging/network.conf $(DESTDIR)$(PREFIX)/share/doc/whylate/network.conf
 	install -Dm644 packaging/whylate.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/whylate.conf
+	$(Q)$(if $(DESTDIR),,scripts/make-account)
 	install -Dm644 docs/perfetto.proto $(DESTDIR)$(PREFIX)/share/doc/whylate/perfetto.proto
 	install -Dm644 docs/otlp.proto $(DESTDIR)$(PREFIX)/share/doc/whylate/otlp.proto
 
