@@ -42,6 +42,9 @@ int hot_paths__teach(const struct hot_paths *hot, struct program *program)
 			continue;
 		err = program__add_dynamic_edge(program, edges[i].caller, edges[i].callee, return_addr - call_sz);
 		added += !err;
+		/* Its own calls are not read yet: sampling sees this one again. */
+		if (err == -EAGAIN)
+			err = 0;
 	}
 	free(edges);
 	return err ? err : (int)added;

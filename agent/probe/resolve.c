@@ -57,12 +57,13 @@ const usdt_sites *resolver_markers(struct resolver *resolver, uint32_t module)
 {
 	struct resolver_module *known = &resolver->modules[module];
 	const char *file = program__module(resolver->program, module)->file;
+	int err = known->markers_read || !file ? -ENOENT : usdt_sites_read(file, &known->markers);
 
-	if (!known->markers_read && file && !usdt_sites_read(file, &known->markers)) {
+	if (!err) {
 		known->marker_func = PROBE_MARKER_FUNC + resolver->marker_cnt;
 		resolver->marker_cnt += known->markers.cnt;
 	}
-	known->markers_read = true;
+	known->markers_read = known->markers_read || err != -EAGAIN;
 	return &known->markers;
 }
 

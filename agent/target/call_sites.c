@@ -88,9 +88,12 @@ int call_targets_add(struct program *program, uint32_t idx, const char *name, ui
 	size_t cnt = relocs ? elf_relocs__slots(relocs, &slots) : 0;
 	uint32_t own;
 
-	for (size_t i = 0; i < cnt && !err; i++)
-		if (slots[i].name && !strcmp(slots[i].name, name))
+	for (size_t i = 0; i < cnt && !err; i++) {
+		const char *slot_name = elf_relocs__name(relocs, &slots[i]);
+
+		if (slot_name && !strcmp(slot_name, name))
 			err = vec_push(&targets->items, ((struct call_target){slots[i].addr, tag}));
+	}
 	if (err)
 		return err;
 	own = module_function_named(module, name);

@@ -216,11 +216,17 @@ static bool is_gil(struct data_names *names, pid_t pid, const target_mappings *m
 		if (names->pythons[i].pid == pid)
 			known = &names->pythons[i];
 	if (!known) {
+		int err;
+
 		known = &names->pythons[names->next_python++ % PYTHONS_MAX];
 		python__free(known->python);
 		*known = (struct known_python){.pid = pid};
-		if (python__open(pid, mappings, &known->python))
+		err = python__open(pid, mappings, &known->python);
+		if (err)
 			known->python = NULL;
+		/* What is not read yet is asked for again. */
+		if (err == -EAGAIN)
+			known->pid = 0;
 	}
 	return known->python && python__is_gil(known->python, addr);
 }

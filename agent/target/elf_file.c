@@ -22,7 +22,7 @@ struct elf_file {
 	VEC(struct elf_function) functions;
 	VEC(struct elf_function) addressed; /* by address, one of every address */
 	VEC(struct other) others;           /* data and IFUNC, sorted by name */
-	struct elf_rows rows;               /* the head, and the names */
+	struct elf_rows rows;               /* the head, the names, and the libraries */
 };
 
 static int functions_take(struct elf_file *file, const struct elf_row *row, size_t cnt, bool by_addr)
@@ -206,6 +206,17 @@ enum elf_symbol_kind elf_file__symbol_kind(const struct elf_file *file, const ch
 	if (file->others.cnt)
 		other = bsearch(name, file->others.items, file->others.cnt, sizeof(*other), other_name_cmp);
 	return other ? (enum elf_symbol_kind)other->kind : ELF_SYMBOL_NONE;
+}
+
+size_t elf_file__libraries(const struct elf_file *file, const struct elf_library **libraries)
+{
+	*libraries = file->rows.libraries.items;
+	return file->rows.libraries.cnt;
+}
+
+const char *elf_file__library_name(const struct elf_file *file, const struct elf_library *library)
+{
+	return file->rows.names.items + library->name_off;
 }
 
 bool elf_file__unwinds(const struct elf_file *file)

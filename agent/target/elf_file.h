@@ -55,6 +55,9 @@ void elf_file__drop_by_addr(struct elf_file *file);
 const struct elf_function *elf_file__find(const struct elf_file *file, const char *name);
 /* What `name` is in this file: to say why it is not a function. */
 enum elf_symbol_kind elf_file__symbol_kind(const struct elf_file *file, const char *name);
+/* What it needs of other files, and what it calls itself; the head says whether that is known (`has_dynamic`). */
+size_t elf_file__libraries(const struct elf_file *file, const struct elf_library **libraries);
+const char *elf_file__library_name(const struct elf_file *file, const struct elf_library *library);
 /* Built by Go (.go.buildinfo, .gopclntab or the go note): its stacks do not bear uretprobes. */
 bool elf_file__is_go(const struct elf_file *file);
 /* Has C++ code with exceptions: the unwinder does not get past a uretprobe, it ends the process. */

@@ -311,48 +311,6 @@ ssize_t elf_image__read_addr(const struct elf_image *image, uint64_t addr, void 
 	return elf_image__read(image, segment->file_off + (addr - segment->addr), buf, sz);
 }
 
-#define SYMBOLS_PIECE   512
-#define SYMBOLS_CNT_MAX (1 << 20)
-
-static bool table_datum(const struct elf_image *image, const struct elf_section *table, const struct elf_section *names,
-			const char *name, unsigned kind, uint64_t *value)
-{
-	size_t cnt = table->size / sizeof(Elf64_Sym), len = strlen(name) + 1;
-	Elf64_Sym symbols[SYMBOLS_PIECE];
-	char found[64];
-
-	if (cnt > SYMBOLS_CNT_MAX || len > sizeof(found))
-		return false;
-	for (size_t i = 0; i < cnt; i++) {
-		const Elf64_Sym *symbol = &symbols[i % SYMBOLS_PIECE];
-		size_t want = (cnt - i < SYMBOLS_PIECE ? cnt - i : SYMBOLS_PIECE) * sizeof(*symbol);
-
-		if (i % SYMBOLS_PIECE == 0 &&
-		    elf_image__read(image, table->file_off + i * sizeof(*symbol), symbols, want) != (ssize_t)want)
-			return false;
-		if (ELF64_ST_TYPE(symbol->st_info) != kind || symbol->st_shndx == SHN_UNDEF ||
-		    symbol->st_name >= names->size ||
-		    elf_image__read(image, names->file_off + symbol->st_name, found, len) != (ssize_t)len ||
-		    memcmp(found, name, len))
-			continue;
-		*value = symbol->st_value;
-		return true;
-	}
-	return false;
-}
-
-bool elf_image__datum(const struct elf_image *image, const char *name, unsigned kind, uint64_t *value)
-{
-	const struct elf_section *sections;
-	size_t cnt = elf_image__sections(image, &sections);
-
-	for (size_t i = 0; i < cnt; i++)
-		if ((sections[i].type == SHT_SYMTAB || sections[i].type == SHT_DYNSYM) && sections[i].link < cnt &&
-		    table_datum(image, &sections[i], &sections[sections[i].link], name, kind, value))
-			return true;
-	return false;
-}
-
 bool elf_image__bias(const struct elf_image *image, uint64_t start, uint64_t end, uint64_t file_off, uint64_t *bias)
 {
 	for (size_t i = 0; i < image->segments.cnt; i++) {

@@ -51,11 +51,6 @@ int elf_image__fd(const struct elf_image *image);
 bool elf_image__is_fixed(const struct elf_image *image);
 /* Where the program begins; 0: nowhere. */
 uint64_t elf_image__entry(const struct elf_image *image);
-/*
- * The linked address (STT_OBJECT), or the offset in the thread-local storage (STT_TLS), of a datum by its name: in
- * .dynsym, or in .symtab of a program that exports nothing.  False: there is none.
- */
-bool elf_image__datum(const struct elf_image *image, const char *name, unsigned kind, uint64_t *value);
 /* How far the file was moved when its code was mapped there.  False: the mapping has none of its code. */
 bool elf_image__bias(const struct elf_image *image, uint64_t start, uint64_t end, uint64_t file_off, uint64_t *bias);
 /* Executable segment around a linked address; NULL. */

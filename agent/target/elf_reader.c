@@ -43,6 +43,7 @@ struct subject {
 	uint64_t packed_off;
 	enum elf_what what;
 	uint64_t at;
+	char name[ELF_VARIABLE_NAME_SZ];
 };
 
 /* The one file that is read, and how much of the answer is there. */
@@ -115,7 +116,7 @@ static bool is_same_file(const struct subject *a, const struct subject *b)
 
 static bool is_same(const struct subject *a, const struct subject *b)
 {
-	return is_same_file(a, b) && a->at == b->at;
+	return is_same_file(a, b) && a->at == b->at && !strcmp(a->name, b->name);
 }
 
 static bool is_given_up(const struct subject *subject)
@@ -132,6 +133,9 @@ static const char *const gone_without[] = {
 	[ELF_READ_FUNCTIONS] = "functions of '%s' without symbols are not known",
 	[ELF_READ_GO] = "the goroutines of '%s' are not known",
 	[ELF_READ_FRAMES] = "the stacks of '%s' are unwound by guesses",
+	[ELF_READ_VARIABLE] = "what a language's runtime keeps in '%s' is not known",
+	[ELF_READ_RELOCS] = "calls from '%s' into other files are not known",
+	[ELF_READ_MARKERS] = "the USDT markers of '%s' are not known",
 	[ELF_READ_DATUM] = "locks in the data of '%s' go without their symbols' names",
 };
 
@@ -275,6 +279,7 @@ static void open_job(const struct elf_read *read, const struct subject *subject,
 		.at = read->at,
 		.code_cnt = read->code_cnt,
 	};
+	memcpy(job->question.name, subject->name, sizeof(subject->name));
 	if (read->code)
 		memcpy(job->question.code, read->code, read->code_cnt * sizeof(*read->code));
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", read->fd);
@@ -406,12 +411,13 @@ static int wait_for(struct job *job, int fd)
 
 static int read_now(const struct elf_read *read, const struct stat *st, struct elf_rows *rows)
 {
-	struct subject subject = {st->st_dev, st->st_ino, st->st_ctim, read->packed_off, read->what, read->at};
+	struct subject subject = {st->st_dev, st->st_ino, st->st_ctim, read->packed_off, read->what, read->at, ""};
 	struct job *job = &reader.job;
 	int err;
 
 	if (reader.refused || is_given_up(&subject))
 		return -ENODATA;
+	snprintf(subject.name, sizeof(subject.name), "%s", read->name ?: "");
 	err = turn_to(&subject, read, st);
 	if (!err)
 		err = wait_for(job, read->fd);
@@ -455,6 +461,17 @@ int elf_reader_read(const struct elf_read *read, struct elf_rows *rows)
 	reader.used_ts = monotonic_ns();
 	pthread_mutex_unlock(&mutex);
 	return err;
+}
+
+int elf_reader_variable(int fd, const char *name, unsigned kind, struct elf_variable *variable)
+{
+	const struct elf_read read = {.fd = fd, .what = ELF_READ_VARIABLE, .at = kind, .name = name};
+	struct elf_rows rows = {0};
+	int err = strlen(name) < ELF_VARIABLE_NAME_SZ ? elf_reader_read(&read, &rows) : -ENAMETOOLONG;
+
+	*variable = rows.head.variable;
+	elf_rows_free(&rows);
+	return err == -ENODATA || (!err && !variable->is_there) ? -ENOENT : err;
 }
 
 void elf_reader_rest(uint64_t idle_ns)

@@ -24,7 +24,8 @@ struct elf_read {
 	const struct elf_code *code;    /* as of struct elf_symbols_source */
 	uint32_t code_cnt;
 	enum elf_what what;
-	uint64_t at;    /* of ELF_READ_DATUM */
+	uint64_t at;      /* see struct symbols_table_question */
+	const char *name; /* of ELF_READ_VARIABLE; NULL: none */
 	uint64_t *left; /* bytes of symbols that may be read, from which those that were read are taken; NULL: no limit
 			 */
 };
@@ -40,6 +41,11 @@ bool elf_reader_may_wait(void);
  * up; -EAGAIN: it, or another one, is not read yet.
  */
 int elf_reader_read(const struct elf_read *read, struct elf_rows *rows);
+/*
+ * A variable by its name, of kind STT_OBJECT or STT_TLS: 0; -ENOENT: there is none, or the file is given up;
+ * -ENAMETOOLONG; or as elf_reader_read().
+ */
+int elf_reader_variable(int fd, const char *name, unsigned kind, struct elf_variable *variable);
 /* Ends the process where it has read nothing for that long, until the next file. */
 void elf_reader_rest(uint64_t idle_ns);
 

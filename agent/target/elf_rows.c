@@ -9,36 +9,42 @@
 
 void elf_rows_free(struct elf_rows *rows)
 {
-	vec_free(&rows->functions);
-	vec_free(&rows->addressed);
-	vec_free(&rows->others);
-	vec_free(&rows->names);
-	vec_free(&rows->frames);
-	vec_free(&rows->steps);
-	vec_free(&rows->rules);
-	vec_free(&rows->lines);
-	vec_free(&rows->ops);
+#define FREE(name, member, type) vec_free(&rows->member);
+	ELF_ROWS_SECTIONS(FREE)
+#undef FREE
 }
 
 void **elf_rows_section(struct elf_rows *rows, int section, size_t **cnt)
 {
+#define PLACE(name, member, type) {(void **)&rows->member.items, &rows->member.cnt},
 	const struct {
 		void **items;
 		size_t *cnt;
-	} sections[ELF_ROWS_SECTION_CNT] = {
-		[ELF_ROWS_FUNCTIONS] = {(void **)&rows->functions.items, &rows->functions.cnt},
-		[ELF_ROWS_ADDRESSED] = {(void **)&rows->addressed.items, &rows->addressed.cnt},
-		[ELF_ROWS_OTHERS] = {(void **)&rows->others.items, &rows->others.cnt},
-		[ELF_ROWS_NAMES] = {(void **)&rows->names.items, &rows->names.cnt},
-		[ELF_ROWS_FRAMES] = {(void **)&rows->frames.items, &rows->frames.cnt},
-		[ELF_ROWS_STEPS] = {(void **)&rows->steps.items, &rows->steps.cnt},
-		[ELF_ROWS_RULES] = {(void **)&rows->rules.items, &rows->rules.cnt},
-		[ELF_ROWS_LINES] = {(void **)&rows->lines.items, &rows->lines.cnt},
-		[ELF_ROWS_OPS] = {(void **)&rows->ops.items, &rows->ops.cnt},
-	};
+	} sections[ELF_ROWS_SECTION_CNT] = {ELF_ROWS_SECTIONS(PLACE)};
+#undef PLACE
 
 	*cnt = sections[section].cnt;
 	return sections[section].items;
+}
+
+bool elf_rows_is_name(const char *name, size_t len)
+{
+	for (size_t i = 0; i < len && len <= NEAREST_NAME_MAX; i++)
+		if ((unsigned char)name[i] < ' ' || name[i] == 0x7f)
+			return false;
+	return len && len <= NEAREST_NAME_MAX;
+}
+
+uint32_t elf_rows_add_name(struct elf_rows *rows, const char *name, size_t len)
+{
+	size_t off = rows->names.cnt;
+
+	if (off + len + 1 > ELF_ROWS_SZ_MAX || vec_reserve(&rows->names, len + 1))
+		return ELF_ROWS_NO_NAME;
+	memcpy(rows->names.items + off, name, len);
+	rows->names.items[off + len] = '\0';
+	rows->names.cnt += len + 1;
+	return (uint32_t)off;
 }
 
 void elf_rows_count(struct elf_rows *rows)
@@ -53,13 +59,9 @@ void elf_rows_count(struct elf_rows *rows)
 
 uint64_t elf_rows_section_sz(const struct elf_rows_head *head, int section)
 {
-	static const size_t row_sz[ELF_ROWS_SECTION_CNT] = {
-		[ELF_ROWS_FUNCTIONS] = sizeof(struct elf_row),     [ELF_ROWS_ADDRESSED] = sizeof(struct elf_row),
-		[ELF_ROWS_OTHERS] = sizeof(struct elf_other),      [ELF_ROWS_NAMES] = 1,
-		[ELF_ROWS_FRAMES] = sizeof(struct frame_function), [ELF_ROWS_STEPS] = sizeof(struct frame_step),
-		[ELF_ROWS_RULES] = sizeof(struct frame_rule),      [ELF_ROWS_LINES] = sizeof(struct unwind_where),
-		[ELF_ROWS_OPS] = sizeof(struct unwind_op),
-	};
+#define SZ(name, member, type) sizeof(type),
+	static const size_t row_sz[ELF_ROWS_SECTION_CNT] = {ELF_ROWS_SECTIONS(SZ)};
+#undef SZ
 
 	return (uint64_t)head->cnt[section] * row_sz[section];
 }
@@ -81,6 +83,13 @@ static bool datum_is_right(const struct elf_datum *datum)
 	return len < sizeof(datum->name) && datum->is_data <= 1 && datum->lo <= datum->hi;
 }
 
+static bool version_is_right(const char version[ELF_ROWS_GO_VERSION_SZ])
+{
+	size_t len = strnlen(version, ELF_ROWS_GO_VERSION_SZ);
+
+	return len < ELF_ROWS_GO_VERSION_SZ && (!len || elf_rows_is_name(version, len));
+}
+
 static bool links_are_right(const struct elf_rows_head *head, uint64_t file_sz)
 {
 	return memchr(head->link, '\0', sizeof(head->link)) && !strchr(head->link, '/') &&
@@ -93,9 +102,10 @@ int elf_rows_check_head(const struct elf_rows_head *head, uint64_t file_sz)
 
 	for (int i = 0; i < ELF_ROWS_SECTION_CNT; i++)
 		sz += elf_rows_section_sz(head, i);
-	if (sz > ELF_ROWS_SZ_MAX || head->code_cnt > ELF_ROWS_CODE_MAX || head->is_go > 1 ||
-	    head->build_id[sizeof(head->build_id) - 1] || !build_id_is_right(head->build_id) ||
-	    !links_are_right(head, file_sz) || !datum_is_right(&head->datum))
+	if (sz > ELF_ROWS_SZ_MAX || head->code_cnt > ELF_ROWS_CODE_MAX || head->is_go > 1 || head->has_dynamic > 1 ||
+	    !version_is_right(head->go_version) || head->build_id[sizeof(head->build_id) - 1] ||
+	    !build_id_is_right(head->build_id) || !links_are_right(head, file_sz) || !datum_is_right(&head->datum) ||
+	    head->variable.is_there > 1)
 		return -EBADMSG;
 	for (uint32_t i = 0; i < head->code_cnt; i++) {
 		const struct elf_code *code = &head->code[i];
@@ -189,11 +199,48 @@ static bool frames_are_right(const struct elf_rows *rows)
 	return true;
 }
 
+static bool marker_is_right(const struct elf_rows *rows, const struct elf_marker *marker)
+{
+	if (!name_at(rows, marker->provider_off) || !name_at(rows, marker->name_off) || marker->arg_cnt > USDT_ARG_MAX)
+		return false;
+	for (uint32_t i = 0; i < marker->arg_cnt; i++)
+		if (!usdt_arg_is_right(&marker->args[i]))
+			return false;
+	return true;
+}
+
+static bool links_of_rows_are_right(const struct elf_rows *rows)
+{
+	for (size_t i = 0; i < rows->slots.cnt; i++) {
+		const struct elf_slot *slot = &rows->slots.items[i];
+
+		if ((slot->name_off != ELF_ROWS_NO_NAME && !name_at(rows, slot->name_off)) || slot->is_ifunc > 1 ||
+		    (i && slot[-1].addr > slot->addr))
+			return false;
+	}
+	for (size_t i = 1; i < rows->code_pointers.cnt; i++)
+		if (rows->code_pointers.items[i - 1] >= rows->code_pointers.items[i])
+			return false;
+	for (size_t i = 0; i < rows->libraries.cnt; i++)
+		if (!name_at(rows, rows->libraries.items[i].name_off) || rows->libraries.items[i].is_own > 1)
+			return false;
+	return true;
+}
+
+static bool markers_are_right(const struct elf_rows *rows)
+{
+	for (size_t i = 0; i < rows->markers.cnt; i++)
+		if (!marker_is_right(rows, &rows->markers.items[i]))
+			return false;
+	return true;
+}
+
 int elf_rows_check(const struct elf_rows *rows)
 {
 	const char *name, *before = NULL;
 
-	if (!names_are_right(rows) || !frames_are_right(rows))
+	if (!names_are_right(rows) || !frames_are_right(rows) || !links_of_rows_are_right(rows) ||
+	    !markers_are_right(rows))
 		return -EBADMSG;
 	for (size_t i = 0; i < rows->functions.cnt; i++, before = name) {
 		const struct elf_row *row = &rows->functions.items[i];

@@ -143,14 +143,7 @@ static char *strings_at(const struct strings *strings, uint64_t off)
 
 static bool name_is_usable(const char *name)
 {
-	size_t len = 0;
-
-	if (*name == '@')
-		return false;
-	for (; *name && len <= NEAREST_NAME_MAX; name++, len++)
-		if ((unsigned char)*name < ' ' || *name == 0x7f)
-			return false;
-	return len && len <= NEAREST_NAME_MAX;
+	return *name != '@' && elf_rows_is_name(name, strnlen(name, NEAREST_NAME_MAX + 1));
 }
 
 static const struct elf_code *code_at(const struct loader *loader, uint64_t addr)
@@ -378,18 +371,6 @@ static int sections_read(struct loader *loader)
 
 ORDER(symbol_cmp, struct symbol, strcmp(a->name, b->name), BY(a->rank, b->rank), BY(a->addr, b->addr));
 
-/* Its bytes and a NUL behind those that there are: where it begins, or UINT32_MAX: out of memory. */
-static uint32_t name_keep(struct elf_rows *rows, const char *name)
-{
-	size_t sz = strlen(name) + 1, off = rows->names.cnt;
-
-	if (off + sz >= UINT32_MAX || vec_reserve(&rows->names, sz))
-		return UINT32_MAX;
-	memcpy(rows->names.items + off, name, sz);
-	rows->names.cnt += sz;
-	return (uint32_t)off;
-}
-
 /* The best symbol of every name, to where its kind belongs. */
 static int symbols_sort_out(struct loader *loader)
 {
@@ -403,11 +384,12 @@ static int symbols_sort_out(struct loader *loader)
 	end = loader->symbols.items + loader->symbols.cnt;
 	for (symbol = loader->symbols.items; symbol < end && !err;) {
 		const struct elf_code *code = code_at(loader, symbol->addr);
-		struct elf_row row = {
-			.addr = symbol->addr, .size = symbol->size, .name_off = name_keep(rows, symbol->name)};
+		struct elf_row row = {.addr = symbol->addr,
+				      .size = symbol->size,
+				      .name_off = elf_rows_add_name(rows, symbol->name, strlen(symbol->name))};
 		const struct symbol *best = symbol;
 
-		if (row.name_off == UINT32_MAX)
+		if (row.name_off == ELF_ROWS_NO_NAME)
 			return -ENOMEM;
 		symbol->name_off = row.name_off;
 		while (++symbol < end && !strcmp(symbol->name, best->name)) {

@@ -15,7 +15,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define VERSION_SZ 32
 /* Goroutines that are looked at. */
 #define SAMPLE_MAX 64
 /* The highest of the runtime's states of a goroutine, and the bit of a scan. */
@@ -30,33 +29,9 @@ struct go_runtime {
 	uint64_t sites[GO_SITE_CNT];
 	struct go_layout layout;
 	bool by_dwarf;
-	char version[VERSION_SZ];
 };
 
 /* --- version ------------------------------------------------------------------------------------------------------ */
-
-/* The magic bytes, the size of pointers, and flags: 2, the version lies here, with its length before it. */
-static int go_version_of(const struct elf_image *image, char *version, size_t sz)
-{
-	static const char magic[] = "\xff Go buildinf:";
-	const struct elf_section *section = elf_image__section(image, ".go.buildinfo");
-	uint8_t bytes[33 + VERSION_SZ];
-	size_t len;
-
-	if (!section || section->size < sizeof(bytes) ||
-	    elf_image__read(image, section->file_off, bytes, sizeof(bytes)) != sizeof(bytes) ||
-	    memcmp(bytes, magic, sizeof(magic) - 1) || bytes[14] != 8 || !(bytes[15] & 2))
-		return -ENOENT;
-	len = bytes[32];
-	if (!len || len >= VERSION_SZ || len >= sz)
-		return -ENOENT;
-	memcpy(version, bytes + 33, len);
-	version[len] = '\0';
-	for (size_t i = 0; i < len; i++)
-		if (version[i] < ' ' || version[i] > '~')
-			return -ENOENT;
-	return 0;
-}
 
 /* 19 of "go1.19.8"; -1: none that was released. */
 static int minor_of(const char *version)
@@ -134,6 +109,8 @@ static int read_functions(struct go_runtime *go, const char **why)
 
 	if (err == -ENODATA)
 		*why = "whylate-symbols cannot read its table of functions";
+	if (!err && !go->functions.head.go_version[0])
+		err = -ENOTSUP;
 	return err && err != -ENOMEM ? -ENOTSUP : err;
 }
 
@@ -233,8 +210,9 @@ static bool find_slot(const struct elf_image *image, int32_t *slot)
 {
 	const struct elf_segment *segments;
 	size_t cnt = elf_image__segments(image, &segments);
-	uint64_t value = 0;
-	bool known = elf_image__datum(image, "runtime.tlsg", STT_TLS, &value);
+	struct elf_variable tlsg;
+	bool known = !elf_reader_variable(elf_image__fd(image), "runtime.tlsg", STT_TLS, &tlsg);
+	uint64_t value = known ? tlsg.value : 0;
 
 	*slot = -8;
 	for (size_t i = 0; i < cnt; i++) {
@@ -252,13 +230,14 @@ static bool find_slot(const struct elf_image *image, int32_t *slot)
 /* The names of the runtime's reasons, as the process has them. */
 static void read_reasons(struct go_runtime *go, int mem_fd)
 {
-	uint64_t addr, text[2];
+	struct elf_variable strings;
+	uint64_t text[2];
 	char reason[64];
 
-	if (!elf_image__datum(go->image, "runtime.waitReasonStrings", STT_OBJECT, &addr))
+	if (elf_reader_variable(go->fd, "runtime.waitReasonStrings", STT_OBJECT, &strings))
 		return;
 	for (int i = 0; i < GO_REASONS_MAX; i++) {
-		if (!proc_mem_read(mem_fd, go->bias + addr + (uint64_t)i * sizeof(text), text, sizeof(text)) ||
+		if (!proc_mem_read(mem_fd, go->bias + strings.value + (uint64_t)i * sizeof(text), text, sizeof(text)) ||
 		    text[1] >= sizeof(reason) || (text[1] && !proc_mem_read(mem_fd, text[0], reason, text[1])))
 			break;
 		reason[text[1]] = '\0';
@@ -272,13 +251,14 @@ static void read_reasons(struct go_runtime *go, int mem_fd)
  */
 static bool holds_of_process(const struct go_runtime *go, int mem_fd, bool *known)
 {
-	uint64_t addr, slice[2], gs[SAMPLE_MAX], goids[SAMPLE_MAX];
+	uint64_t slice[2], gs[SAMPLE_MAX], goids[SAMPLE_MAX];
+	struct elf_variable allgs;
 	size_t cnt;
 
-	*known = elf_image__datum(go->image, "runtime.allgs", STT_OBJECT, &addr);
+	*known = !elf_reader_variable(go->fd, "runtime.allgs", STT_OBJECT, &allgs);
 	if (!*known)
 		return true;
-	if (!proc_mem_read(mem_fd, go->bias + addr, slice, sizeof(slice)) || !slice[1])
+	if (!proc_mem_read(mem_fd, go->bias + allgs.value, slice, sizeof(slice)) || !slice[1])
 		return false;
 	cnt = slice[1] < SAMPLE_MAX ? slice[1] : SAMPLE_MAX;
 	if (!proc_mem_read(mem_fd, slice[0], gs, cnt * sizeof(*gs)))
@@ -300,8 +280,8 @@ static bool holds_of_process(const struct go_runtime *go, int mem_fd, bool *know
 
 static int find_layout(struct go_runtime *go, const char **why)
 {
+	struct elf_variable sched;
 	uint32_t stopping_off;
-	uint64_t sched;
 	int err = symbols_go_layout(go->fd, &go->layout, &stopping_off);
 
 	go->by_dwarf = !err;
@@ -310,10 +290,10 @@ static int find_layout(struct go_runtime *go, const char **why)
 		return -ENOTSUP;
 	*why = "it has no debugging information, and its version of Go is not known";
 	if (err) {
-		if (go_layout_by_version(go->version, &go->layout))
+		if (go_layout_by_version(go->functions.head.go_version, &go->layout))
 			return -ENOTSUP;
-	} else if (go->layout.stopping_sz && elf_image__datum(go->image, "runtime.sched", STT_OBJECT, &sched)) {
-		go->layout.stopping = go->bias + sched + stopping_off;
+	} else if (go->layout.stopping_sz && !elf_reader_variable(go->fd, "runtime.sched", STT_OBJECT, &sched)) {
+		go->layout.stopping = go->bias + sched.value + stopping_off;
 	}
 	*why = "where its threads keep the running goroutine is not known";
 	return find_slot(go->image, &go->layout.slot) ? 0 : -ENOTSUP;
@@ -381,8 +361,7 @@ int go_runtime__open(pid_t pid, const target_mappings *mappings, struct go_runti
 #endif
 	if (!err) {
 		*why = "it was built by a version of Go before 1.18, or one that is not known";
-		err = go_version_of(made->image, made->version, sizeof(made->version)) ? -ENOTSUP
-										       : read_functions(made, why);
+		err = read_functions(made, why);
 	}
 	if (!err) {
 		*why = "its runtime has another scheduler than is known";
@@ -425,7 +404,7 @@ int go_runtime__fd(const struct go_runtime *go)
 
 const char *go_runtime__version(const struct go_runtime *go)
 {
-	return go->version;
+	return go->functions.head.go_version;
 }
 
 bool go_runtime__by_dwarf(const struct go_runtime *go)

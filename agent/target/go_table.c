@@ -73,10 +73,7 @@ static const char *name_of(const struct table *table, const struct place *place,
 		return NULL;
 	name = table->names + entry[1];
 	*len = strnlen(name, NEAREST_NAME_MAX + 1);
-	for (size_t i = 0; i < *len; i++)
-		if ((unsigned char)name[i] < ' ' || name[i] == 0x7f)
-			return NULL;
-	return *len && *len <= NEAREST_NAME_MAX ? name : NULL;
+	return elf_rows_is_name(name, *len) ? name : NULL;
 }
 
 static const struct elf_code *code_at(const struct elf_rows *rows, uint64_t addr)
@@ -91,7 +88,7 @@ static const struct elf_code *code_at(const struct elf_rows *rows, uint64_t addr
 static int function_add(struct table *table, const struct place *place)
 {
 	struct elf_rows *rows = table->rows;
-	struct elf_row row = {.addr = table->text_start + place->code_off, .name_off = (uint32_t)rows->names.cnt};
+	struct elf_row row = {.addr = table->text_start + place->code_off};
 	const struct elf_code *code = code_at(rows, row.addr);
 	size_t cnt = rows->addressed.cnt, len;
 	const char *name = code ? name_of(table, place, &len) : NULL;
@@ -99,18 +96,12 @@ static int function_add(struct table *table, const struct place *place)
 
 	if (!name || (cnt && rows->addressed.items[cnt - 1].addr >= row.addr))
 		return 0;
-	if (rows->names.cnt + len + 1 > TABLE_SZ_MAX)
-		return -ENOTSUP;
 	rest = code->sz - (row.addr - code->addr);
 	row.size = place[1].code_off > place->code_off ? place[1].code_off - place->code_off : 0;
 	row.size = row.size < rest ? row.size : rest;
 	row.file_off = code->file_off + (row.addr - code->addr);
-	if (vec_reserve(&rows->names, len + 1))
-		return -ENOMEM;
-	memcpy(rows->names.items + rows->names.cnt, name, len);
-	rows->names.items[rows->names.cnt + len] = '\0';
-	rows->names.cnt += len + 1;
-	return vec_push(&rows->addressed, row);
+	row.name_off = elf_rows_add_name(rows, name, len);
+	return row.name_off == ELF_ROWS_NO_NAME ? -ENOMEM : vec_push(&rows->addressed, row);
 }
 
 static void take_code(const struct elf_image *image, struct elf_rows_head *head)
@@ -124,12 +115,30 @@ static void take_code(const struct elf_image *image, struct elf_rows_head *head)
 				(struct elf_code){segments[i].addr, segments[i].file_off, segments[i].file_sz};
 }
 
+/* .go.buildinfo: magic bytes, the size of pointers, and flags: 2, the version lies here, with its length before it. */
+static void take_version(const struct elf_image *image, char version[ELF_ROWS_GO_VERSION_SZ])
+{
+	static const char magic[] = "\xff Go buildinf:";
+	const struct elf_section *section = elf_image__section(image, ".go.buildinfo");
+	uint8_t bytes[33 + ELF_ROWS_GO_VERSION_SZ];
+	size_t len;
+
+	if (!section || section->size < sizeof(bytes) ||
+	    elf_image__read(image, section->file_off, bytes, sizeof(bytes)) != sizeof(bytes) ||
+	    memcmp(bytes, magic, sizeof(magic) - 1) || bytes[14] != 8 || !(bytes[15] & 2))
+		return;
+	len = bytes[32];
+	if (len < ELF_ROWS_GO_VERSION_SZ && elf_rows_is_name((const char *)bytes + 33, len))
+		memcpy(version, bytes + 33, len);
+}
+
 int go_table_read(const struct elf_image *image, struct elf_rows *rows)
 {
 	struct table table = {.image = image, .rows = rows};
 	int err = open_table(&table);
 
 	take_code(image, &rows->head);
+	take_version(image, rows->head.go_version);
 	for (uint64_t i = 0; !err && i < table.header.function_cnt; i++) {
 		struct place places[2];
 

@@ -49,7 +49,7 @@ static uint32_t exported_find(struct program *program, const char *name)
 }
 
 /* The C library's choices among implementations: in assembler, with jumps that nobody follows, and calling nothing. */
-static bool is_string_or_maths(const struct program *program, const struct elf_slot *slot,
+static bool is_string_or_maths(const struct program *program, const struct elf_slot *slot, const char *name,
 			       const struct function *function)
 {
 	const struct module *module = program->modules.items[function->public.module];
@@ -57,35 +57,38 @@ static bool is_string_or_maths(const struct program *program, const struct elf_s
 	if (strncmp(module->name, "libc.so.6", 9) && strncmp(module->name, "libm.so.6", 9))
 		return false;
 	return slot->is_ifunc || function->public.is_ifunc ||
-	       (slot->name && elf_file__symbol_kind(module->files[0], slot->name) == ELF_SYMBOL_IFUNC);
+	       (name && elf_file__symbol_kind(module->files[0], name) == ELF_SYMBOL_IFUNC);
 }
 
-static uint32_t slot_function(struct program *program, struct module *module, uint64_t addr)
+/* What one function's instructions give. */
+struct calls {
+	edge_list edges;
+	bool indirect, unresolved;
+	bool is_late; /* relocations are not read yet */
+};
+
+static uint32_t slot_function(struct program *program, struct module *module, uint64_t addr, struct calls *calls)
 {
 	const struct elf_relocs *relocs = module_relocs(module);
 	const struct elf_slot *slot = relocs ? elf_relocs__slot(relocs, addr) : NULL;
+	const char *name = slot ? elf_relocs__name(relocs, slot) : NULL;
 	uint32_t id;
 
+	calls->is_late |= !relocs && errno == EAGAIN;
 	if (!slot)
 		return PROGRAM_NONE;
 	id = slot_in_memory(program, module, addr);
-	if (id == PROGRAM_NONE && slot->name)
-		id = exported_find(program, slot->name);
+	if (id == PROGRAM_NONE && name)
+		id = exported_find(program, name);
 	if (id == PROGRAM_NONE && slot->value)
 		id = program__function_at(program, module->public.idx, slot->value);
-	if (id != PROGRAM_NONE && is_string_or_maths(program, slot, program_function_of(program, id)))
+	if (id != PROGRAM_NONE && is_string_or_maths(program, slot, name, program_function_of(program, id)))
 		program_function_of(program, id)->is_leaf = true;
 	return id;
 }
 
 /* --- edges ----------------------------------------------------------------------------------------------------------
  */
-
-/* What one function's instructions give. */
-struct calls {
-	edge_list edges;
-	bool indirect, unresolved;
-};
 
 static int edge_push(struct calls *calls, uint32_t callee, uint64_t call_addr, enum call_kind kind)
 {
@@ -111,7 +114,7 @@ static int direct_edge(struct program *program, struct module *module, const str
 		len = elf_image__read_addr(module->image, insn->target, bytes, sizeof(bytes));
 		if (len < 0 || !code_is_stub(bytes, len, insn->target, &slot))
 			return edge_push(calls, PROGRAM_NONE, insn->addr, CALL_DIRECT);
-		return edge_push(calls, slot_function(program, module, slot), insn->addr, CALL_PLT);
+		return edge_push(calls, slot_function(program, module, slot, calls), insn->addr, CALL_PLT);
 	}
 	return edge_push(calls, id, insn->addr, insn->kind == CODE_CALL ? CALL_DIRECT : CALL_TAIL);
 }
@@ -120,7 +123,7 @@ static int direct_edge(struct program *program, struct module *module, const str
 static int indirect_edge(struct program *program, struct module *module, const struct code_insn *insn,
 			 struct calls *calls)
 {
-	uint32_t id = insn->flags & CODE_SLOT ? slot_function(program, module, insn->target) : PROGRAM_NONE;
+	uint32_t id = insn->flags & CODE_SLOT ? slot_function(program, module, insn->target, calls) : PROGRAM_NONE;
 
 	if (id == PROGRAM_NONE) {
 		calls->indirect = true;
@@ -175,6 +178,9 @@ static int disassemble(struct program *program, struct function *function)
 		calls.indirect = true;
 		err = 0;
 	}
+	/* Nothing is kept of it: it is asked for again. */
+	if (!err && calls.is_late)
+		err = -EAGAIN;
 	if (err) {
 		vec_free(&calls.edges);
 		return err;

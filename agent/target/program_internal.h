@@ -94,7 +94,7 @@ uint32_t program_module_expect(struct program *program, const char *path);
 uint32_t module_function_named(struct module *module, const char *name);
 /* NULL when it has none or out of memory; the module's functions are there. */
 const struct eh_frame *module_frame(struct module *module);
-/* NULL when out of memory or not open. */
+/* NULL when not open, and as elf_relocs__read(); errno is EAGAIN only where that says so. */
 const struct elf_relocs *module_relocs(struct module *module);
 struct function *program_function_of(struct program *program, uint32_t id);
 /* Index of the function that covers addr, or PROGRAM_NONE. */

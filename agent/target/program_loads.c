@@ -6,70 +6,37 @@
 #include "target/program_internal.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
-#define DYNAMIC_SZ_MAX (1u << 16)
-#define NAMES_SZ_MAX   (64u << 20)
+static const struct elf_library *libraries_of(const struct module *module, size_t *cnt)
+{
+	const struct elf_library *libraries;
 
-/* What the dynamic linker is told of a file; the names end with a NUL. */
-struct dynamic {
-	Elf64_Dyn *entries;
+	*cnt = elf_file__libraries(module->files[0], &libraries);
+	return libraries;
+}
+
+static bool is_called(const struct module *module, const char *name)
+{
+	const char *slash = strrchr(module->path, '/');
 	size_t cnt;
-	char *names;
-	uint64_t names_sz;
-};
+	const struct elf_library *library = libraries_of(module, &cnt);
 
-static bool dynamic_read(const struct elf_image *image, struct dynamic *dynamic)
-{
-	const struct elf_section *section = elf_image__section(image, ".dynamic"), *sections, *names;
-	size_t cnt = elf_image__sections(image, &sections);
-
-	if (!section || section->link >= cnt || sections[section->link].type != SHT_STRTAB)
-		return false;
-	names = &sections[section->link];
-	dynamic->names_sz = names->size;
-	dynamic->names = elf_image__copy(image, names->file_off, names->size, NAMES_SZ_MAX);
-	dynamic->cnt = section->size / sizeof(Elf64_Dyn);
-	dynamic->entries = elf_image__copy(image, section->file_off, section->size, DYNAMIC_SZ_MAX);
-	return dynamic->names && dynamic->entries;
+	for (; cnt; cnt--, library++)
+		if (library->is_own && !strcmp(elf_file__library_name(module->files[0], library), name))
+			return true;
+	return !strcmp(slash ? slash + 1 : module->path, name);
 }
 
-static void dynamic_free(struct dynamic *dynamic)
-{
-	free(dynamic->entries);
-	free(dynamic->names);
-}
-
-/* Of the first entry from *place on with this tag, which it is moved behind; NULL. */
-static const char *next_name(const struct dynamic *dynamic, int64_t tag, size_t *place)
-{
-	while (*place < dynamic->cnt && dynamic->entries[*place].d_tag != DT_NULL) {
-		const Elf64_Dyn *entry = &dynamic->entries[(*place)++];
-
-		if (entry->d_tag == tag && entry->d_un.d_val < dynamic->names_sz)
-			return dynamic->names + entry->d_un.d_val;
-	}
-	return NULL;
-}
-
-static bool is_called(const struct module *module, const struct dynamic *dynamic, const char *name)
-{
-	const char *slash = strrchr(module->path, '/'), *soname;
-	size_t place = 0;
-
-	soname = next_name(dynamic, DT_SONAME, &place);
-	return (soname && !strcmp(soname, name)) || !strcmp(slash ? slash + 1 : module->path, name);
-}
-
-static bool is_needed(const struct program *program, size_t idx, const struct dynamic *dynamics)
+static bool is_needed(const struct program *program, const struct module *module)
 {
 	for (size_t i = 0; i < program->modules.cnt; i++) {
-		size_t place = 0;
-		const char *name;
+		const struct module *by = program->modules.items[i];
+		size_t cnt;
+		const struct elf_library *library = libraries_of(by, &cnt);
 
-		while ((name = next_name(&dynamics[i], DT_NEEDED, &place)))
-			if (is_called(program->modules.items[idx], &dynamics[idx], name))
+		for (; cnt; cnt--, library++)
+			if (!library->is_own && is_called(module, elf_file__library_name(by->files[0], library)))
 				return true;
 	}
 	return false;
@@ -78,20 +45,18 @@ static bool is_needed(const struct program *program, size_t idx, const struct dy
 static void find_linked(struct program *program)
 {
 	size_t cnt = program->modules.cnt;
-	struct dynamic *dynamics = calloc(cnt + 1, sizeof(*dynamics));
-	bool known = dynamics;
+	bool known = true, late = false;
 
-	for (size_t i = 0; known && i < cnt; i++) {
+	for (size_t i = 0; i < cnt; i++) {
 		struct module *module = program->modules.items[i];
+		int err = module_open(program, module);
 
-		known = !module_open(program, module) && dynamic_read(module->image, &dynamics[i]);
+		known = known && !err && elf_file__head(module->files[0])->has_dynamic;
+		late = late || err == -EAGAIN;
 	}
 	for (size_t i = 0; i < cnt; i++)
-		program->modules.items[i]->is_linked = !known || is_needed(program, i, dynamics);
-	for (size_t i = 0; dynamics && i < cnt; i++)
-		dynamic_free(&dynamics[i]);
-	free(dynamics);
-	program->linked_known = true;
+		program->modules.items[i]->is_linked = !known || is_needed(program, program->modules.items[i]);
+	program->linked_known = !late;
 }
 
 bool program__is_linked(struct program *program, uint32_t idx)

@@ -103,8 +103,9 @@ void module_free(struct module *module)
 
 const struct elf_relocs *module_relocs(struct module *module)
 {
+	errno = ENOENT;
 	if (!module->relocs && module->state == 1)
-		module->relocs = elf_relocs__read(module->image);
+		module->relocs = elf_relocs__read(elf_image__fd(module->image));
 	return module->relocs;
 }
 

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "target/elf_image.h"
+#include "target/elf_reader.h"
 #include "target/proc_file.h"
 
 #include <errno.h>
@@ -114,21 +115,26 @@ static const struct python_offsets offsets_3_12 = {
 
 /* --- the interpreter's file --------------------------------------------------------------------------------------- */
 
-/* As the file says it itself, which it does from 3.11 on, or as it is called.  0: not known. */
-static uint16_t version_of(const struct elf_image *image, const struct target_mapping *mapping)
+/* As the file says it itself, which it does from 3.11 on, or as it is called; 0: not known.  0 or -errno. */
+static int version_of(const struct elf_image *image, const struct target_mapping *mapping, uint16_t *version)
 {
-	uint64_t addr;
+	struct elf_variable variable;
+	int err = elf_reader_variable(elf_image__fd(image), "Py_Version", STT_OBJECT, &variable);
 	char base[NAME_MAX + 1];
 	const char *python;
-	uint32_t version;
 	unsigned minor;
+	uint32_t word;
 
-	if (elf_image__datum(image, "Py_Version", STT_OBJECT, &addr) &&
-	    elf_image__read_addr(image, addr, &version, sizeof(version)) == sizeof(version))
-		return (uint16_t)(version >> 16);
+	if (err && err != -ENOENT)
+		return err;
+	if (!err && elf_image__read_addr(image, variable.value, &word, sizeof(word)) == sizeof(word)) {
+		*version = (uint16_t)(word >> 16);
+		return 0;
+	}
 	target_mapping_basename(mapping, base, sizeof(base));
 	python = strstr(base, "python3.");
-	return python && sscanf(python, "python3.%u", &minor) == 1 && minor < 11 ? (uint16_t)(0x0300 | minor) : 0;
+	*version = python && sscanf(python, "python3.%u", &minor) == 1 && minor < 11 ? (uint16_t)(0x0300 | minor) : 0;
+	return 0;
 }
 
 /* --- where things lie --------------------------------------------------------------------------------------------- */
@@ -238,7 +244,8 @@ static int choose_offsets(struct python *python, uint64_t runtime)
 static int open_in(struct python *python, const struct target_mapping *mapping)
 {
 	struct elf_image *image;
-	uint64_t runtime, bias;
+	struct elf_variable runtime;
+	uint64_t bias;
 	char path[PATH_MAX];
 	int err = -ENOENT;
 
@@ -247,11 +254,13 @@ static int open_in(struct python *python, const struct target_mapping *mapping)
 	image = elf_image__open(path);
 	if (!image)
 		return -ENOENT;
-	if (elf_image__datum(image, "_PyRuntime", STT_OBJECT, &runtime) &&
-	    elf_image__bias(image, mapping->start, mapping->end, mapping->file_off, &bias)) {
-		python->version = version_of(image, mapping);
-		err = choose_offsets(python, runtime + bias);
-	}
+	err = elf_reader_variable(elf_image__fd(image), "_PyRuntime", STT_OBJECT, &runtime);
+	if (!err && !elf_image__bias(image, mapping->start, mapping->end, mapping->file_off, &bias))
+		err = -ENOENT;
+	if (!err)
+		err = version_of(image, mapping, &python->version);
+	if (!err)
+		err = choose_offsets(python, runtime.value + bias);
 	elf_image__free(image);
 	return err;
 }

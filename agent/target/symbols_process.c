@@ -8,11 +8,14 @@
 #include "target/data_symbol.h"
 #include "target/debug_data.h"
 #include "target/eh_frame_read.h"
+#include "target/elf_relocs_read.h"
 #include "target/elf_symbols.h"
 #include "target/go_dwarf.h"
 #include "target/go_table.h"
 #include "target/symbols_child.h"
 #include "target/symbols_wire.h"
+#include "target/usdt_notes.h"
+#include "target/variable_read.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -77,15 +80,35 @@ static bool send_section(const void *rows, uint64_t sz)
 	return true;
 }
 
-/* What is no symbol table.  Closes the file. */
+static int read_image(const struct symbols_table_question *question, const struct elf_image *image,
+		      struct elf_rows *rows)
+{
+	switch (question->what) {
+	case ELF_READ_SYMBOLS:
+		return elf_dynamic_read(image, rows);
+	case ELF_READ_FUNCTIONS:
+	case ELF_READ_FRAMES:
+		return eh_frame_read(image, question->what == ELF_READ_FUNCTIONS, rows);
+	case ELF_READ_GO:
+		return go_table_read(image, rows);
+	case ELF_READ_DATUM:
+		return data_symbol_read(image, question->at, &rows->head.datum);
+	case ELF_READ_VARIABLE:
+		return variable_read(image, question->name, (unsigned)question->at, &rows->head.variable);
+	case ELF_READ_RELOCS:
+		return elf_relocs_read(image, rows);
+	case ELF_READ_MARKERS:
+		return usdt_notes_read(image, rows);
+	default:
+		return -EINVAL;
+	}
+}
+
+/* What libelf does not read.  Closes the file. */
 static int read_other(const struct symbols_table_question *question, int fd, struct elf_rows *rows)
 {
 	struct elf_image *image = elf_image__of(fd);
-	uint16_t what = question->what;
-	int err = !image                   ? -errno
-		  : what == ELF_READ_GO    ? go_table_read(image, rows)
-		  : what == ELF_READ_DATUM ? data_symbol_read(image, question->at, &rows->head.datum)
-					   : eh_frame_read(image, what == ELF_READ_FUNCTIONS, rows);
+	int err = image ? read_image(question, image, rows) : -errno;
 
 	elf_image__free(image);
 	return err;
@@ -95,6 +118,7 @@ static int read_table(const struct symbols_table_question *question, int *fd, ui
 {
 	struct elf_symbols_source source = {.fd = *fd, .symbols_left = left, .what = question->what};
 	int err = question->code_cnt > ELF_ROWS_CODE_MAX ? -EINVAL : 0;
+	bool others = true;
 
 	if (question->is_debug) {
 		source.code = question->code;
@@ -105,7 +129,9 @@ static int read_table(const struct symbols_table_question *question, int *fd, ui
 					&source.image_sz);
 	if (!err && (question->what == ELF_READ_SYMBOLS || question->what == ELF_READ_HEAD)) {
 		err = elf_symbols_read(&source, rows);
-	} else if (!err) {
+		others = question->what == ELF_READ_SYMBOLS && !question->is_debug;
+	}
+	if (!err && others) {
 		err = read_other(question, *fd, rows);
 		*fd = -1;
 	}

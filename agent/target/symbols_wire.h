@@ -33,10 +33,11 @@ struct symbols_table_question {
 	struct symbols_question head;
 	uint64_t packed_off, packed_sz; /* .gnu_debugdata; 0: the file's own */
 	uint64_t left;                  /* bytes of symbols that may be read */
-	uint64_t at;                    /* of ELF_READ_DATUM */
+	uint64_t at;                    /* of ELF_READ_DATUM, the kind of symbol of ELF_READ_VARIABLE */
 	uint16_t what;                  /* enum elf_what */
 	uint16_t is_debug;              /* of another file, whose segments these are */
 	uint32_t code_cnt;
+	char name[ELF_VARIABLE_NAME_SZ]; /* of ELF_READ_VARIABLE */
 	struct elf_code code[ELF_ROWS_CODE_MAX];
 };
 

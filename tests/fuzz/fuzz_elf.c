@@ -7,8 +7,11 @@
 #include "target/data_symbol.h"
 #include "target/eh_frame_read.h"
 #include "target/elf_file.h"
+#include "target/elf_relocs_read.h"
 #include "target/elf_symbols.h"
 #include "target/go_table.h"
+#include "target/usdt_notes.h"
+#include "target/variable_read.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -40,31 +43,35 @@ static void check(const struct elf_file *file, size_t sz)
 }
 
 /* What whylate-symbols reads is what the agent takes, or nothing. */
+static void check_answer(int err, struct elf_rows *rows, size_t sz)
+{
+	if (!err && (elf_rows_check_head(&rows->head, sz) || elf_rows_check(rows)))
+		abort();
+	elf_rows_free(rows);
+	*rows = (struct elf_rows){0};
+}
+
 static void check_rows(int fd, const char *path, size_t sz)
 {
 	const struct elf_symbols_source source = {.fd = fd};
 	struct elf_image *image = elf_image__open(path);
 	struct elf_rows rows = {0};
+	int err = elf_symbols_read(&source, &rows);
 
-	if (!elf_symbols_read(&source, &rows) && (elf_rows_check_head(&rows.head, sz) || elf_rows_check(&rows)))
-		abort();
-	elf_rows_free(&rows);
-	for (int functions_only = 0; functions_only < 2 && image; functions_only++) {
-		rows = (struct elf_rows){0};
-		if (!eh_frame_read(image, functions_only, &rows) &&
-		    (elf_rows_check_head(&rows.head, sz) || elf_rows_check(&rows)))
-			abort();
-		elf_rows_free(&rows);
-	}
-	rows = (struct elf_rows){0};
-	if (image && !go_table_read(image, &rows) && (elf_rows_check_head(&rows.head, sz) || elf_rows_check(&rows)))
-		abort();
-	elf_rows_free(&rows);
-	for (uint64_t off = 0; off < 8192 && image; off += 1021) {
-		rows = (struct elf_rows){0};
-		if (data_symbol_read(image, off, &rows.head.datum) || elf_rows_check_head(&rows.head, sz))
-			abort();
-	}
+	if (!err && image)
+		err = elf_dynamic_read(image, &rows);
+	check_answer(err, &rows, sz);
+	if (!image)
+		return;
+	check_answer(eh_frame_read(image, false, &rows), &rows, sz);
+	check_answer(eh_frame_read(image, true, &rows), &rows, sz);
+	check_answer(go_table_read(image, &rows), &rows, sz);
+	check_answer(elf_relocs_read(image, &rows), &rows, sz);
+	check_answer(usdt_notes_read(image, &rows), &rows, sz);
+	check_answer(variable_read(image, "environ", STT_OBJECT, &rows.head.variable), &rows, sz);
+	check_answer(variable_read(image, "errno", STT_TLS, &rows.head.variable), &rows, sz);
+	for (uint64_t off = 0; off < 8192; off += 1021)
+		check_answer(data_symbol_read(image, off, &rows.head.datum), &rows, sz);
 	elf_image__free(image);
 }
 

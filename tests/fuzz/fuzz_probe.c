@@ -6,7 +6,7 @@
 #include "probe/cxx_name.h"
 #include "probe/suggest.h"
 #include "probe/symbol_list.h"
-#include "probe/usdt.h"
+#include "target/usdt_notes.h"
 
 #include <elf.h>
 #include <fcntl.h>
@@ -60,7 +60,7 @@ static void try_text(const char *text)
 	for (unsigned i = 0; i < cnt && i < USDT_ARG_MAX; i++) {
 		const struct usdt_arg *arg = &args[i];
 
-		if (arg->kind > USDT_ARG_MEMORY || (arg->sz != 1 && arg->sz != 2 && arg->sz != 4 && arg->sz != 8))
+		if (!usdt_arg_is_right(arg))
 			abort();
 		if (arg->kind == USDT_ARG_REG && (arg->reg_off < 0 || arg->reg_off > 1024))
 			abort();
@@ -84,9 +84,9 @@ static void try_notes(const uint8_t *bytes, size_t sz)
 	Elf64_Phdr *segment = (Elf64_Phdr *)(file + sizeof(*header));
 	size_t notes_off = CODE_ADDR + CODE_SZ, names_off = notes_off + 65536, sections_off = names_off + 64;
 	Elf64_Shdr *sections = (Elf64_Shdr *)(file + sections_off);
-	usdt_sites sites = {0};
+	struct elf_rows rows = {0};
+	struct elf_image *image;
 	char path[64];
-	int fd;
 
 	if (sz > 65536)
 		return;
@@ -114,15 +114,15 @@ static void try_notes(const uint8_t *bytes, size_t sz)
 	sections[1] = (Elf64_Shdr){.sh_name = 1, .sh_type = SHT_NOTE, .sh_offset = notes_off, .sh_size = sz};
 	sections[2] =
 		(Elf64_Shdr){.sh_name = 15, .sh_type = SHT_STRTAB, .sh_offset = names_off, .sh_size = sizeof(names)};
-	fd = file_make(file, sizeof(file), path);
-	if (!usdt_sites_read(path, &sites))
-		for (size_t i = 0; i < sites.cnt; i++)
-			if (sites.items[i].file_off < CODE_ADDR || sites.items[i].file_off >= CODE_ADDR + CODE_SZ ||
-			    sites.items[i].semaphore_off || !*sites.items[i].name ||
-			    sites.items[i].arg_cnt > USDT_ARG_MAX)
-				abort();
-	usdt_sites_free(&sites);
-	close(fd);
+	image = elf_image__of(file_make(file, sizeof(file), path));
+	if (!image || usdt_notes_read(image, &rows) || elf_rows_check(&rows))
+		abort();
+	for (size_t i = 0; i < rows.markers.cnt; i++)
+		if (rows.markers.items[i].file_off < CODE_ADDR ||
+		    rows.markers.items[i].file_off >= CODE_ADDR + CODE_SZ || rows.markers.items[i].semaphore_off)
+			abort();
+	elf_rows_free(&rows);
+	elf_image__free(image);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t sz)

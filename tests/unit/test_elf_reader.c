@@ -5,13 +5,17 @@
 #include "target/eh_frame.h"
 #include "target/elf_file.h"
 #include "target/elf_reader.h"
+#include "target/program.h"
 #include "target/symbols_child.h"
 #include "unit.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -22,6 +26,26 @@ static const struct made_symbol symbols[] = {
 };
 
 static struct made_elf made;
+
+static const char *fd_path(int fd)
+{
+	static char path[64];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return path;
+}
+
+static bool copy_of_self(int fd)
+{
+	int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	ssize_t got = 1;
+
+	while (from >= 0 && got > 0)
+		got = sendfile(fd, from, NULL, 1 << 24);
+	if (from >= 0)
+		close(from);
+	return from >= 0 && !got;
+}
 
 static int make_file(char path[64])
 {
@@ -256,12 +280,111 @@ static void a_forked_process_has_its_own(void)
 	CU_ASSERT_EQUAL(reader_pid(), pid);
 }
 
+/* --- relocations -------------------------------------------------------------------------------------------------- */
+
+int reader_test_datum = 1;
+__thread int reader_test_local = 2;
+
+void reader_test_caller(void);
+__attribute__((noinline)) void reader_test_caller(void)
+{
+	malloc_trim(0);
+	__asm__ volatile("");
+}
+
+static size_t calls_by_slot(struct program *program, uint32_t id)
+{
+	const struct call_edge *edges;
+	size_t cnt = 0, found = 0;
+
+	CU_ASSERT_EQUAL(program__callees(program, id, &edges, &cnt), 0);
+	for (size_t i = 0; i < cnt; i++)
+		found += edges[i].kind == CALL_PLT;
+	return found;
+}
+
+/* Calls whose slots are not read yet are not taken for calls of nothing. */
+static void callees_wait_for_relocations(void)
+{
+	const struct call_edge *edges;
+	struct program *program;
+	uint32_t id, height;
+	size_t cnt;
+	pid_t pid;
+
+	reader_test_caller();
+	CU_ASSERT_EQUAL_FATAL(program__open(getpid(), NULL, &program), 0);
+	id = program__function_find(program, 0, "reader_test_caller");
+	CU_ASSERT_FATAL(id != PROGRAM_NONE);
+	pid = reader_pid();
+	kill(pid, SIGSTOP);
+	elf_reader_patience(1000000);
+	CU_ASSERT_EQUAL(program__callees(program, id, &edges, &cnt), -EAGAIN);
+	CU_ASSERT_EQUAL(program__height(program, id), 0);
+	CU_ASSERT(program__calls_indirectly(program, id));
+	kill(pid, SIGCONT);
+	elf_reader_patience(0);
+	CU_ASSERT_EQUAL(calls_by_slot(program, id), 1);
+	height = program__height(program, id);
+	CU_ASSERT(height > 0);
+	/* Also by a process that is begun again. */
+	program__forget_callees(program);
+	program__forget_tables(program);
+	kill(pid, SIGKILL);
+	CU_ASSERT_EQUAL(calls_by_slot(program, id), 1);
+	program__free(program);
+}
+
+static void a_file_without_relocations_has_calls_all_the_same(void)
+{
+	struct program *program;
+	pid_t killer;
+	uint32_t id;
+	int fd;
+
+	/* Another file, so that what is given up is not this program. */
+	fd = memfd_create("copy", MFD_CLOEXEC);
+	CU_ASSERT_FATAL(fd >= 0 && copy_of_self(fd));
+	CU_ASSERT_EQUAL_FATAL(program__open_file(fd_path(fd), NULL, &program), 0);
+	id = program__function_find(program, 0, "reader_test_caller");
+	CU_ASSERT_FATAL(id != PROGRAM_NONE);
+	said_begin();
+	killer = end_soon(SIGXCPU);
+	CU_ASSERT_EQUAL(calls_by_slot(program, id), 0);
+	CU_ASSERT_EQUAL(waitpid(killer, NULL, 0), killer);
+	CU_ASSERT(program__may_throw(program, id));
+	CU_ASSERT(said_one_line(said_end(), "calls from '"));
+	program__free(program);
+	close(fd);
+}
+
+static void variables_are_found_by_name(void)
+{
+	struct elf_variable variable;
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+
+	CU_ASSERT_EQUAL(elf_reader_variable(fd, "reader_test_datum", STT_OBJECT, &variable), 0);
+	CU_ASSERT_EQUAL((uintptr_t)&reader_test_datum % 4096, variable.value % 4096);
+	CU_ASSERT_EQUAL(elf_reader_variable(fd, "reader_test_datum", STT_TLS, &variable), -ENOENT);
+	CU_ASSERT_EQUAL(elf_reader_variable(fd, "reader_test_local", STT_TLS, &variable), 0);
+	CU_ASSERT_EQUAL(elf_reader_variable(fd, "reader_test_nothing", STT_OBJECT, &variable), -ENOENT);
+	CU_ASSERT_EQUAL(elf_reader_variable(fd, "a name that is longer than any variable's that is looked for anywhere",
+					    STT_OBJECT, &variable),
+			-ENAMETOOLONG);
+	reader_test_local++;
+	close(fd);
+}
+
 /* --- answers ------------------------------------------------------------------------------------------------------ */
 
 #define FILE_SZ 8192
 
 static struct elf_row functions[2], addressed[2];
 static struct elf_other others[1];
+static struct elf_slot slots[2];
+static uint64_t code_pointers[2];
+static struct elf_library libraries[1];
+static struct elf_marker markers[1];
 static char names[16];
 
 /* What may be answered of the file above. */
@@ -276,6 +399,10 @@ static struct elf_rows good_rows(void)
 		.addressed = {addressed, 2, 0},
 		.others = {others, 1, 0},
 		.names = {names, 16, 0},
+		.slots = {slots, 2, 0},
+		.code_pointers = {code_pointers, 2, 0},
+		.libraries = {libraries, 1, 0},
+		.markers = {markers, 1, 0},
 	};
 
 	memcpy(names, "one\0other\0datum", 16);
@@ -283,6 +410,14 @@ static struct elf_rows good_rows(void)
 	functions[1] = (struct elf_row){CODE_ADDR + 0x20, CODE_OFF + 0x20, 16, 4, ELF_ROW_AMBIGUOUS};
 	memcpy(addressed, functions, sizeof(addressed));
 	others[0] = (struct elf_other){10, ELF_SYMBOL_DATA};
+	slots[0] = (struct elf_slot){.addr = 8, .name_off = 4};
+	slots[1] = (struct elf_slot){.addr = 8, .value = CODE_ADDR, .name_off = ELF_ROWS_NO_NAME, .is_ifunc = 1};
+	code_pointers[0] = CODE_ADDR;
+	code_pointers[1] = CODE_ADDR + 1;
+	libraries[0] = (struct elf_library){10, 1};
+	markers[0] = (struct elf_marker){.provider_off = 4, .arg_cnt = 1};
+	markers[0].args[0] =
+		(struct usdt_arg){.kind = USDT_ARG_CONST, .sz = 8, .reg_off = USDT_NO_REG, .idx_off = USDT_NO_REG};
 	return rows;
 }
 
@@ -339,6 +474,19 @@ static void a_head_is_not_trusted(void)
 	CU_ASSERT_EQUAL(elf_rows_check_head(&head, FILE_SZ), -EBADMSG);
 	memset(head.datum.name, 'a', sizeof(head.datum.name));
 	CU_ASSERT_EQUAL(elf_rows_check_head(&head, FILE_SZ), -EBADMSG);
+	head = good;
+	strcpy(head.go_version, "go1.22.1");
+	CU_ASSERT_EQUAL(elf_rows_check_head(&head, FILE_SZ), 0);
+	head.go_version[2] = '\x1b';
+	CU_ASSERT_EQUAL(elf_rows_check_head(&head, FILE_SZ), -EBADMSG);
+	memset(head.go_version, 'a', sizeof(head.go_version));
+	CU_ASSERT_EQUAL(elf_rows_check_head(&head, FILE_SZ), -EBADMSG);
+	head = good;
+	head.variable.is_there = 2;
+	CU_ASSERT_EQUAL(elf_rows_check_head(&head, FILE_SZ), -EBADMSG);
+	head = good;
+	head.has_dynamic = 2;
+	CU_ASSERT_EQUAL(elf_rows_check_head(&head, FILE_SZ), -EBADMSG);
 }
 
 static void rows_are_not_trusted(void)
@@ -375,6 +523,42 @@ static void rows_are_not_trusted(void)
 	CU_ASSERT_EQUAL(elf_rows_check(&rows), 0);
 }
 
+static void links_and_markers_are_not_trusted(void)
+{
+	struct elf_rows rows = good_rows();
+
+	CU_ASSERT_EQUAL(elf_rows_check(&rows), 0);
+	slots[0].name_off = 5;
+	check_is_refused(&rows);
+	slots[0].is_ifunc = 2;
+	check_is_refused(&rows);
+	slots[1].addr = 7;
+	check_is_refused(&rows);
+	code_pointers[1] = CODE_ADDR;
+	check_is_refused(&rows);
+	libraries[0].name_off = ELF_ROWS_NO_NAME;
+	check_is_refused(&rows);
+	libraries[0].is_own = 2;
+	check_is_refused(&rows);
+	markers[0].provider_off = 16;
+	check_is_refused(&rows);
+	markers[0].name_off = 1;
+	check_is_refused(&rows);
+	markers[0].arg_cnt = USDT_ARG_MAX + 1;
+	check_is_refused(&rows);
+	markers[0].args[0].sz = 3;
+	check_is_refused(&rows);
+	markers[0].args[0].kind = USDT_ARG_REG;
+	check_is_refused(&rows);
+	markers[0].args[0].reg_off = 8192;
+	check_is_refused(&rows);
+	markers[0].args[0].idx_off = -2;
+	check_is_refused(&rows);
+	markers[0].args[0].scale = 3;
+	check_is_refused(&rows);
+	CU_ASSERT_EQUAL(elf_rows_check(&rows), 0);
+}
+
 int suite_elf_reader(void)
 {
 	static const struct unit_test tests[] = {
@@ -385,8 +569,13 @@ int suite_elf_reader(void)
 		{"a file that takes too much memory is given up", a_file_that_takes_too_much_memory_is_given_up},
 		{"who may not wait gets the answer later", who_may_not_wait_gets_the_answer_later},
 		{"a forked process has its own", a_forked_process_has_its_own},
+		{"callees wait for relocations", callees_wait_for_relocations},
+		{"a file without relocations has calls all the same",
+		 a_file_without_relocations_has_calls_all_the_same},
+		{"variables are found by name", variables_are_found_by_name},
 		{"a head is not trusted", a_head_is_not_trusted},
 		{"rows are not trusted", rows_are_not_trusted},
+		{"links and markers are not trusted", links_and_markers_are_not_trusted},
 	};
 
 	return unit_suite("elf_reader", tests, sizeof(tests) / sizeof(tests[0]));

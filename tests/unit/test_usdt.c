@@ -138,6 +138,10 @@ static void damaged_notes_stay_within_the_file(void)
 #ifdef __x86_64__
 #define REG(name) ((int16_t)offsetof(struct pt_regs, name))
 #define NONE      USDT_NO_REG
+#define ARG(kind, sz, is_signed, scale, shift, reg_off, idx_off, value)            \
+	{                                                                          \
+		kind, sz, is_signed, scale, shift, 0, reg_off, idx_off, {0}, value \
+	}
 
 static void operands_of_x86_are_understood(void)
 {
@@ -145,19 +149,19 @@ static void operands_of_x86_are_understood(void)
 		const char *text;
 		struct usdt_arg arg;
 	} cases[] = {
-		{"8@%rax", {USDT_ARG_REG, 8, false, 0, 0, REG(rax), NONE, 0}},
-		{"-4@%r12d", {USDT_ARG_REG, 4, true, 0, 0, REG(r12), NONE, 0}},
-		{"1@%ah", {USDT_ARG_REG, 1, false, 0, 8, REG(rax), NONE, 0}},
-		{"2@%sp", {USDT_ARG_REG, 2, false, 0, 0, REG(rsp), NONE, 0}},
-		{"-4@-20(%rbp)", {USDT_ARG_MEMORY, 4, true, 1, 0, REG(rbp), NONE, -20}},
-		{"8@(%rdi)", {USDT_ARG_MEMORY, 8, false, 1, 0, REG(rdi), NONE, 0}},
-		{"4@$5", {USDT_ARG_CONST, 4, false, 0, 0, NONE, NONE, 5}},
-		{"-8@$-1", {USDT_ARG_CONST, 8, true, 0, 0, NONE, NONE, -1}},
-		{"8@$0xffffffff81000000", {USDT_ARG_CONST, 8, false, 0, 0, NONE, NONE, (int64_t)0xffffffff81000000}},
-		{"8@8(%rdi,%rcx,4)", {USDT_ARG_MEMORY, 8, false, 4, 0, REG(rdi), REG(rcx), 8}},
-		{"8@(%rdi,%rcx)", {USDT_ARG_MEMORY, 8, false, 1, 0, REG(rdi), REG(rcx), 0}},
-		{"8@16(,%rax,8)", {USDT_ARG_MEMORY, 8, false, 8, 0, NONE, REG(rax), 16}},
-		{"%rdx", {USDT_ARG_REG, 8, false, 0, 0, REG(rdx), NONE, 0}},
+		{"8@%rax", ARG(USDT_ARG_REG, 8, false, 0, 0, REG(rax), NONE, 0)},
+		{"-4@%r12d", ARG(USDT_ARG_REG, 4, true, 0, 0, REG(r12), NONE, 0)},
+		{"1@%ah", ARG(USDT_ARG_REG, 1, false, 0, 8, REG(rax), NONE, 0)},
+		{"2@%sp", ARG(USDT_ARG_REG, 2, false, 0, 0, REG(rsp), NONE, 0)},
+		{"-4@-20(%rbp)", ARG(USDT_ARG_MEMORY, 4, true, 1, 0, REG(rbp), NONE, -20)},
+		{"8@(%rdi)", ARG(USDT_ARG_MEMORY, 8, false, 1, 0, REG(rdi), NONE, 0)},
+		{"4@$5", ARG(USDT_ARG_CONST, 4, false, 0, 0, NONE, NONE, 5)},
+		{"-8@$-1", ARG(USDT_ARG_CONST, 8, true, 0, 0, NONE, NONE, -1)},
+		{"8@$0xffffffff81000000", ARG(USDT_ARG_CONST, 8, false, 0, 0, NONE, NONE, (int64_t)0xffffffff81000000)},
+		{"8@8(%rdi,%rcx,4)", ARG(USDT_ARG_MEMORY, 8, false, 4, 0, REG(rdi), REG(rcx), 8)},
+		{"8@(%rdi,%rcx)", ARG(USDT_ARG_MEMORY, 8, false, 1, 0, REG(rdi), REG(rcx), 0)},
+		{"8@16(,%rax,8)", ARG(USDT_ARG_MEMORY, 8, false, 8, 0, NONE, REG(rax), 16)},
+		{"%rdx", ARG(USDT_ARG_REG, 8, false, 0, 0, REG(rdx), NONE, 0)},
 	};
 	static const char *const unreadable[] = {
 		"8f@%xmm0",

@@ -3,7 +3,7 @@
  * The argument part of a USDT note: assembler operands of this machine, each as SIZE@OPERAND.  Whatever is not wholly
  * understood becomes an unreadable argument; the others keep their places.
  */
-#include "probe/usdt.h"
+#include "target/usdt_args.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -23,13 +23,14 @@ struct operand_register {
 
 #if defined(__x86_64__)
 #define NUMBER_ALONE USDT_ARG_UNREADABLE /* an address */
+#define REGS_SZ      sizeof(struct pt_regs)
 
 /* Every name of a register; "" where it has none, which no operand is. */
 #define REGISTER(full, e, word, low, high)        \
 	{                                         \
 		offsetof(struct pt_regs, full),   \
 		{                                 \
-			#full, e, word, low, high \
+#full, e, word, low, high \
 		}                                 \
 	}
 #define REGISTER_NEW(full) REGISTER(full, #full "d", #full "w", #full "b", "")
@@ -69,6 +70,7 @@ static bool register_find(const char *name, struct operand_register *found)
 }
 #elif defined(__aarch64__)
 #define NUMBER_ALONE USDT_ARG_CONST
+#define REGS_SZ      sizeof(struct user_pt_regs)
 
 static bool register_find(const char *name, struct operand_register *found)
 {
@@ -87,6 +89,7 @@ static bool register_find(const char *name, struct operand_register *found)
 }
 #else
 #define NUMBER_ALONE USDT_ARG_UNREADABLE
+#define REGS_SZ      sizeof(uint64_t)
 
 static bool register_find(const char *name, struct operand_register *found)
 {
@@ -205,9 +208,10 @@ static uint8_t operand_read(const char *text, struct usdt_arg *arg)
 static void arg_read(const char *word, struct usdt_arg *arg)
 {
 	const char *at = strchr(word, '@'), *text = word;
+	const struct usdt_arg unreadable = {.reg_off = USDT_NO_REG, .idx_off = USDT_NO_REG, .sz = 8};
 	int64_t sz = 8;
 
-	*arg = (struct usdt_arg){.reg_off = USDT_NO_REG, .idx_off = USDT_NO_REG, .sz = 8};
+	*arg = unreadable;
 	if (at) {
 		if (!number_read(&text, &sz) || text != at)
 			return;
@@ -220,8 +224,8 @@ static void arg_read(const char *word, struct usdt_arg *arg)
 	}
 	arg->kind = operand_read(word, arg);
 	/* One half of a register only ever holds one byte. */
-	if (arg->shift && arg->sz != 1)
-		arg->kind = USDT_ARG_UNREADABLE;
+	if (arg->kind == USDT_ARG_UNREADABLE || (arg->shift && arg->sz != 1))
+		*arg = unreadable;
 }
 
 /* The length of the operand at text: a blank within brackets is none between operands. */
@@ -255,4 +259,18 @@ unsigned usdt_args_parse(const char *text, struct usdt_arg args[USDT_ARG_MAX])
 		text += len;
 	}
 	return cnt;
+}
+
+static bool reg_is_right(int16_t off)
+{
+	return off == USDT_NO_REG ||
+	       (off >= 0 && off % sizeof(uint64_t) == 0 && (size_t)off <= REGS_SZ - sizeof(uint64_t));
+}
+
+bool usdt_arg_is_right(const struct usdt_arg *arg)
+{
+	return arg->kind <= USDT_ARG_MEMORY && arg->is_signed <= 1 && arg->sz && arg->sz <= 8 &&
+	       !(arg->sz & (arg->sz - 1)) && arg->scale <= 8 && !(arg->scale & (arg->scale - 1)) &&
+	       (!arg->shift || arg->shift == 8) && reg_is_right(arg->reg_off) && reg_is_right(arg->idx_off) &&
+	       (arg->kind != USDT_ARG_REG || arg->reg_off != USDT_NO_REG);
 }
