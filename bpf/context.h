@@ -398,7 +398,6 @@ static __always_inline void cpu__runs(struct cpu_context *cpu, struct task_struc
 static __always_inline void count_loss(struct cpu_context *cpu, u32 class)
 {
 	__sync_fetch_and_add(&cpu->loss[class].lost, 1);
-	__sync_fetch_and_add(&controls.lost_mark, 1);
 }
 
 /*

@@ -125,8 +125,7 @@ struct controls {
 	u64 tcp_ports[KNOB_PORT_WORDS]; /* bitmap: where the target listens */
 	u64 udp_ports[KNOB_PORT_WORDS];
 	/* What the programs write lies apart from what all of them read. */
-	u64 lost_mark __attribute__((aligned(CACHE_LINE))); /* changes with every loss */
-	u64 waited_ts;                                      /* stacks: when one of the waiting was woken last */
+	u64 waited_ts __attribute__((aligned(CACHE_LINE))); /* stacks: when one of the waiting was woken last */
 	u32 taken_cnt;    /* probes: changes when a thread takes another one's interval over */
 	u32 outside_cnt;  /* trace mode: threads outside the target that are followed */
 	u32 cgroup_moves; /* tasks that moved to another cgroup: some may have joined the target, or left it */

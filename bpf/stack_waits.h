@@ -19,7 +19,7 @@ struct {
 	__type(value, struct known_stack);
 } known_stacks SEC(".maps") __weak;
 
-/* A sample lost is a sample fewer, not an interval that lacks something: lost_mark stays.  Was it sent? */
+/* A sample lost is a sample fewer, not an interval that lacks something.  Was it sent? */
 static __always_inline bool stack__output(struct wl_record_header *header, u16 kind, u64 sz, bool wake, u32 class)
 {
 	struct cpu_context *cpu = this_cpu();

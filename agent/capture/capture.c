@@ -126,11 +126,6 @@ double capture__backlog(const struct capture *capture)
 	return records > words ? records : words;
 }
 
-uint64_t capture__lost_mark(const struct capture *capture)
-{
-	return __atomic_load_n(&capture->controls->lost_mark, __ATOMIC_RELAXED);
-}
-
 /* Of the intervals that began by a key and have not ended by it, those that made room for others. */
 static uint64_t evicted_intervals(struct capture *capture, uint64_t keyed)
 {

@@ -91,8 +91,6 @@ int capture__poll(struct capture *capture, int timeout_ms, capture_handler handl
 uint64_t capture__polled_ts(const struct capture *capture);
 /* The fullest ring, 0…1; any thread. */
 double capture__backlog(const struct capture *capture);
-/* Changes whenever a record is lost. */
-uint64_t capture__lost_mark(const struct capture *capture);
 /* What the rings take of the agent's memory. */
 size_t capture__ring_bytes(const struct capture *capture);
 

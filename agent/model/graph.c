@@ -20,15 +20,10 @@ struct graph_thread {
 	struct series segments, wakeups, handoffs, exits;
 };
 
-struct graph_loss {
-	uint64_t from_ts, to_ts;
-};
-
 struct graph {
 	struct graph_thread **threads; /* by tid, open addressing, at most half full */
 	size_t thread_room, thread_cnt;
-	struct series blocks;          /* every block request, by completion */
-	VEC(struct graph_loss) losses; /* apart from each other, by time */
+	struct series blocks; /* every block request, by completion */
 	size_t series_bytes;
 	bool bulk;
 };
@@ -88,7 +83,6 @@ void graph__free(struct graph *graph)
 			thread__free(graph->threads[i]);
 	free(graph->threads);
 	series__free(&graph->blocks);
-	vec_free(&graph->losses);
 	free(graph);
 }
 
@@ -203,28 +197,6 @@ int graph__add_exit(struct graph *graph, uint32_t tid, uint64_t ts)
 	return thread ? add(graph, &thread->exits, &gone) : -ENOMEM;
 }
 
-int graph__add_loss(struct graph *graph, uint64_t from_ts, uint64_t to_ts)
-{
-	struct graph_loss loss = {from_ts, to_ts}, *items;
-	size_t at, end;
-
-	if (from_ts > to_ts)
-		return -EINVAL;
-	if (vec_reserve(&graph->losses, 1))
-		return -ENOMEM;
-	items = graph->losses.items;
-	for (at = graph->losses.cnt; at && items[at - 1].to_ts >= from_ts; at--)
-		;
-	for (end = at; end < graph->losses.cnt && items[end].from_ts <= to_ts; end++) {
-		loss.from_ts = items[end].from_ts < loss.from_ts ? items[end].from_ts : loss.from_ts;
-		loss.to_ts = items[end].to_ts > loss.to_ts ? items[end].to_ts : loss.to_ts;
-	}
-	memmove(items + at + 1, items + end, (graph->losses.cnt - end) * sizeof(*items));
-	items[at] = loss;
-	graph->losses.cnt = graph->losses.cnt + 1 - (end - at);
-	return 0;
-}
-
 void graph__bulk(struct graph *graph)
 {
 	graph->bulk = true;
@@ -332,13 +304,6 @@ bool graph__exit_in(const struct graph *graph, uint32_t tid, uint64_t from_ts, u
 	size_t cnt = thread ? series__up_to(&thread->exits, to_ts) : 0;
 
 	return cnt && series__key(&thread->exits, cnt - 1) >= from_ts;
-}
-
-bool graph__loss_in(const struct graph *graph, uint64_t from_ts, uint64_t to_ts)
-{
-	size_t low = search_first(0, graph->losses.cnt, middle, graph->losses.items[middle].to_ts >= from_ts);
-
-	return low < graph->losses.cnt && graph->losses.items[low].from_ts <= to_ts;
 }
 
 /* How long a request was with the device between from_ts and to_ts. */
@@ -461,18 +426,6 @@ static void sweep_threads(struct graph *graph, size_t empty_cnt)
 	graph->thread_cnt -= empty_cnt;
 }
 
-static void forget_losses(struct graph *graph, uint64_t ts)
-{
-	size_t cnt = 0;
-
-	while (cnt < graph->losses.cnt && graph->losses.items[cnt].to_ts < ts)
-		cnt++;
-	if (!cnt)
-		return;
-	graph->losses.cnt -= cnt;
-	memmove(graph->losses.items, graph->losses.items + cnt, graph->losses.cnt * sizeof(*graph->losses.items));
-}
-
 size_t graph__forget(struct graph *graph, uint64_t ts)
 {
 	size_t dropped = 0, empty_cnt = 0;
@@ -489,7 +442,6 @@ size_t graph__forget(struct graph *graph, uint64_t ts)
 		empty_cnt += is_empty(thread);
 	}
 	drop(graph, &graph->blocks, series__below(&graph->blocks, ts));
-	forget_losses(graph, ts);
 	if (empty_cnt)
 		sweep_threads(graph, empty_cnt);
 	return dropped;
@@ -498,7 +450,7 @@ size_t graph__forget(struct graph *graph, uint64_t ts)
 size_t graph__bytes(const struct graph *graph)
 {
 	return sizeof(*graph) + graph->series_bytes + graph->thread_room * sizeof(*graph->threads) +
-	       graph->thread_cnt * sizeof(**graph->threads) + graph->losses.room * sizeof(*graph->losses.items);
+	       graph->thread_cnt * sizeof(**graph->threads);
 }
 
 uint64_t graph__oldest_ts(const struct graph *graph)

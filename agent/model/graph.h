@@ -107,8 +107,6 @@ int graph__add_wakeup(struct graph *graph, uint32_t tid, const struct graph_wake
 int graph__add_handoff(struct graph *graph, const struct graph_handoff *handoff);
 /* The thread ended: whoever has this tid later is another one. */
 int graph__add_exit(struct graph *graph, uint32_t tid, uint64_t ts);
-/* Records were lost in this time: intervals that overlap it are not to be trusted. */
-int graph__add_loss(struct graph *graph, uint64_t from_ts, uint64_t to_ts);
 
 /*
  * From graph__bulk() to graph__settle() segments, wake-ups, hand-offs and exits may come in any order at no extra cost;
@@ -143,7 +141,6 @@ struct graph_handoff *graph__handoffs_to(const struct graph *graph, uint32_t tid
 					 size_t *cnt);
 /* Whether the thread ended in [from_ts, to_ts]. */
 bool graph__exit_in(const struct graph *graph, uint32_t tid, uint64_t from_ts, uint64_t to_ts);
-bool graph__loss_in(const struct graph *graph, uint64_t from_ts, uint64_t to_ts);
 #define GRAPH_ONLY_DEVICE 0 /* no device has this number */
 /*
  * Of the other processes, the one whose block requests the device served for longest during [from_ts, to_ts]: its

@@ -540,7 +540,7 @@ int path_walk(struct path *path, const struct graph *graph, const struct graph_i
 				       .pid = interval->end_tid == interval->tid ? interval->pid : 0,
 				       .own = true,
 			       });
-	if (graph__loss_in(graph, interval->begin_ts, interval->end_ts) || interval->flags & WL_INTERVAL_LOSSY)
+	if (interval->flags & WL_INTERVAL_LOSSY)
 		path->flags |= PATH_LOSSY;
 	return err;
 }

@@ -131,11 +131,6 @@ void trace__spun(struct trace *trace, uint32_t pid, uint64_t ts)
 	trace->spins[trace->spin_cnt++ % TRACE_SPINS] = (struct trace_spin){.ts = ts, .pid = pid};
 }
 
-int trace__lost(struct trace *trace, uint64_t from_ts, uint64_t to_ts)
-{
-	return graph__add_loss(trace->graph, from_ts, to_ts);
-}
-
 /* A fault's earlier stretches were of the kind that its last one turned out to be. */
 static void resolve_fault(struct trace *trace, const struct wl_segment_record *record)
 {

@@ -62,8 +62,6 @@ int trace__take_interval(struct trace *trace, const struct wl_interval_record *r
 int trace__take_brief(struct trace *trace, const struct wl_brief_record *record);
 /* A sample met a thread of that process in a spin loop: intervals keep what the process's other threads did, too. */
 void trace__spun(struct trace *trace, uint32_t pid, uint64_t ts);
-/* Records were lost between these moments. */
-int trace__lost(struct trace *trace, uint64_t from_ts, uint64_t to_ts);
 
 /* Everything that was sent until now_ts has been taken: goes on as far as the window allows. */
 int trace__advance(struct trace *trace, uint64_t now_ts, const target_mappings *mappings);

@@ -104,12 +104,10 @@ struct recorded_clock {
 struct recorded_windows {
 	bool on;
 	struct window_plan plan;
-	uint64_t closed_ts; /* hooks were detached last, or the recording began */
-	uint64_t read_ts;   /* the rings were read, to the end */
+	uint64_t read_ts; /* the rings were read, to the end */
 };
 
 struct recorded_rings {
-	uint64_t polled_ts, lost_mark;
 	struct capture_counts counts;
 };
 

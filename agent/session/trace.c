@@ -61,18 +61,9 @@ int recording_trace_take(struct recording *recording, struct taken *taken)
 
 int recording_trace_advance(struct recording *recording)
 {
-	uint64_t polled_ts = capture__polled_ts(recording->capture);
-	uint64_t mark;
-	int err = 0;
-
 	if (!recording->trace)
 		return 0;
-	mark = capture__lost_mark(recording->capture);
-	if (mark != recording->rings.lost_mark)
-		err = trace__lost(recording->trace, recording->rings.polled_ts, monotonic_ns());
-	recording->rings.lost_mark = mark;
-	recording->rings.polled_ts = polled_ts;
-	return err ? err : trace__advance(recording->trace, polled_ts, &recording->target.mappings);
+	return trace__advance(recording->trace, capture__polled_ts(recording->capture), &recording->target.mappings);
 }
 
 int recording_trace_finish(struct recording *recording)

@@ -5,8 +5,7 @@
  * In trace mode, too, all hooks but those of tasks are detached between windows.  When all hooks of
  * a window are attached, each followed thread is met once (capture__window_open()): its segments begin there, and what
  * it is blocked in is read from its system call, a mutex's owner from its memory.  A selected interval begins later and
- * ends while hooks are attached, so that its path never reaches back before the window.  The time between windows is
- * handed to the trace as a loss (trace__lost()): whatever reaches across it is flagged and not ranked.
+ * ends while hooks are attached, so that its path never reaches back before the window.
  */
 #include "base/log.h"
 #include "session/client.h"
@@ -109,19 +108,8 @@ void recording_windows_begin(struct recording *recording)
 		return;
 	window_plan__init(&recording->windows.plan, options->rate, recording->windows.plan.share,
 			  recording->clock.begin_ts, options->duration_ns, recording->clock.begin_ts);
-	recording->windows.closed_ts = recording->clock.begin_ts;
 	if (recording->windows.plan.endless)
 		select_in_window(recording);
-}
-
-/* A chain of waits that reaches back before the window is not known, as where records were lost. */
-static int open_window(struct recording *recording)
-{
-	int err = capture__window_open(recording->capture, recording->windows.plan.share >= 1);
-
-	if (err || !recording->trace)
-		return err;
-	return trace__lost(recording->trace, recording->windows.closed_ts, monotonic_ns());
 }
 
 int recording_windows_step(struct recording *recording)
@@ -137,7 +125,7 @@ int recording_windows_step(struct recording *recording)
 			break;
 		switch (plan->state) {
 		case WINDOW_WARMING:
-			err = open_window(recording);
+			err = capture__window_open(recording->capture, recording->windows.plan.share >= 1);
 			break;
 		case WINDOW_SELECTING:
 			select_in_window(recording);
@@ -146,7 +134,6 @@ int recording_windows_step(struct recording *recording)
 			capture__window_drain(capture);
 			break;
 		case WINDOW_CLOSED:
-			recording->windows.closed_ts = monotonic_ns();
 			capture__window_close(capture);
 			break;
 		}

@@ -81,26 +81,8 @@ static void what_makes_no_sense_is_refused(void)
 	handoff = (struct graph_handoff){.from_tid = 1, .from_ts = 5, .to_tid = 2, .to_ts = 4};
 	CU_ASSERT_EQUAL(graph__add_handoff(graph, &handoff), -EINVAL);
 	CU_ASSERT_EQUAL(graph__add_exit(graph, 0, 1), -EINVAL);
-	CU_ASSERT_EQUAL(graph__add_loss(graph, 2, 1), -EINVAL);
 	graph__free(graph);
 	graph__free(NULL);
-}
-
-static void losses_that_touch_become_one(void)
-{
-	struct graph *graph = graph__new();
-
-	CU_ASSERT_FALSE(graph__loss_in(graph, 0, UINT64_MAX));
-	CU_ASSERT_EQUAL(graph__add_loss(graph, 100, 110), 0);
-	CU_ASSERT_EQUAL(graph__add_loss(graph, 300, 310), 0);
-	CU_ASSERT_EQUAL(graph__add_loss(graph, 200, 210), 0);
-	CU_ASSERT_EQUAL(graph__add_loss(graph, 105, 205), 0);
-	CU_ASSERT(graph__loss_in(graph, 0, 100) && graph__loss_in(graph, 150, 160) && graph__loss_in(graph, 210, 299));
-	CU_ASSERT(graph__loss_in(graph, 0, 1000) && graph__loss_in(graph, 305, 306));
-	CU_ASSERT_FALSE(graph__loss_in(graph, 0, 99));
-	CU_ASSERT_FALSE(graph__loss_in(graph, 211, 299));
-	CU_ASSERT_FALSE(graph__loss_in(graph, 311, UINT64_MAX));
-	graph__free(graph);
 }
 
 static void forgetting_gives_memory_back(void)
@@ -117,7 +99,6 @@ static void forgetting_gives_memory_back(void)
 				fixture_handoff(graph, WL_HANDOFF_BLOCK, tid, i * 100, tid + 1, i * 100 + 1, 0);
 		}
 	CU_ASSERT_EQUAL(graph__add_exit(graph, 3, 500), 0);
-	CU_ASSERT_EQUAL(graph__add_loss(graph, 10, 20), 0);
 	full = graph__bytes(graph);
 	CU_ASSERT(full > 10000 * 20 * sizeof(struct graph_segment));
 	CU_ASSERT_EQUAL(graph__oldest_ts(graph), 0);
@@ -126,7 +107,6 @@ static void forgetting_gives_memory_back(void)
 	CU_ASSERT(graph__bytes(graph) < full);
 	CU_ASSERT_EQUAL(graph__oldest_ts(graph), 1000);
 	CU_ASSERT_FALSE(graph__exit_in(graph, 3, 0, 1000));
-	CU_ASSERT_FALSE(graph__loss_in(graph, 0, 1000));
 	CU_ASSERT(graph__segments(graph, 5000, 1000, 1100, &cnt) && cnt == 1);
 
 	/* Half of what is left, then nothing. */
@@ -164,7 +144,6 @@ int suite_graph(void)
 		{"what comes late is put in order", what_comes_late_is_put_in_order},
 		{"in bulk the order does not matter", in_bulk_the_order_does_not_matter},
 		{"what makes no sense is refused", what_makes_no_sense_is_refused},
-		{"losses that touch become one", losses_that_touch_become_one},
 		{"forgetting gives memory back", forgetting_gives_memory_back},
 		{"one long wait does not stop the forgetting", one_long_wait_does_not_stop_the_forgetting},
 	};

@@ -52,16 +52,23 @@ static void ten_thousand_threads_stay_within_memory(void)
 /* Records were lost while it was open: it is written, counted, and said to be uncertain. */
 static void a_loss_in_the_middle_is_told(void)
 {
+	const struct wl_interval_record lossy = {.header = {.kind = WL_RECORD_INTERVAL, .sz = sizeof(lossy)},
+						 .sid = 1,
+						 .begin_ts = 100 * MS,
+						 .pickup_ts = 100 * MS,
+						 .end_ts = 107 * MS,
+						 .pid = 1,
+						 .tid = 10,
+						 .end_tid = 10,
+						 .flags = WL_INTERVAL_LOSSY};
 	struct thread_names *names = thread_names__new();
 	struct record_rows rows;
 	struct trace *trace = record_trace(&rows, names, 64 << 20);
 	struct trace_counts counts;
 
 	record_segment(trace, 10, 100 * MS, 101 * MS, WL_STATE_RUNNING, 1);
-	/* From 101 to 105 ms nobody knows. */
-	CU_ASSERT_EQUAL(trace__lost(trace, 101 * MS, 105 * MS), 0);
 	record_segment(trace, 10, 105 * MS, 107 * MS, WL_STATE_RUNNING, 1);
-	record_interval(trace, 1, 10, 10, 100 * MS, 107 * MS, true);
+	CU_ASSERT_EQUAL(trace__take_interval(trace, &lossy), 0);
 	record_segment(trace, 10, 200 * MS, 207 * MS, WL_STATE_RUNNING, 2);
 	record_interval(trace, 2, 10, 10, 200 * MS, 207 * MS, true);
 	CU_ASSERT_EQUAL(trace__finish(trace, NULL), 0);
