@@ -422,10 +422,48 @@ cleanup:
 	workload_end(&workload);
 }
 
+/* --- their user --------------------------------------------------------------------------------------------------- */
+
+/* $1: a directory; $2: a program that the system has not.  /etc is a copy without the account, seen by this alone. */
+#define ACCOUNT_SCRIPT                                                                  \
+	"set -e\n"                                                                      \
+	"mkdir $1/etc\n"                                                                \
+	"for file in passwd group shadow gshadow login.defs nsswitch.conf; do\n"        \
+	"  test ! -f /etc/$file || cp -p /etc/$file $1/etc; done\n"                     \
+	"sed -i /^whylate:/d $1/etc/passwd $1/etc/group $1/etc/shadow $1/etc/gshadow\n" \
+	"mount --bind $1/etc /etc\n"                                                    \
+	"test -z \"$2\" || test ! -f \"$2\" || mount --bind /dev/null $2\n"             \
+	"scripts/make-account; scripts/make-account\n"                                  \
+	"grep -o '^whylate:.*spool.*nologin' /etc/passwd; grep -c ^whylate: /etc/group\n"
+
+/* make install makes it by what the system has, once. */
+static void test_account(void)
+{
+	static const char *const missing[] = {"", "/usr/bin/systemd-sysusers"};
+	struct path script = temp_path("account.sh"), dir;
+	struct process process;
+
+	if (access("scripts/make-account", X_OK)) {
+		skip("units_account", "not run from the source tree");
+		return;
+	}
+	CHECK(!file_write(script.s, ACCOUNT_SCRIPT, strlen(ACCOUNT_SCRIPT)));
+	for (size_t i = 0; i < sizeof(missing) / sizeof(missing[0]); i++) {
+		dir = temp_path("account-%zu", i);
+		CHECK(!mkdir(dir.s, 0755));
+		CHECK(!process_start(&process, "unshare -m sh %s %s %s", script.s, dir.s, missing[i]));
+		CHECKF(process_wait(&process, 20) == 0, "%s", process_err(&process));
+		CHECKF(strstr(process_out(&process), "/var/spool/whylate:") && strstr(process_out(&process), "\n1\n"),
+		       "without '%s': %s", missing[i], process_out(&process));
+		process_end(&process);
+	}
+}
+
 static const struct live_test tests[] = {
 	{"units_exposure", test_exposure, SHORT},
 	{"units_within", test_within, SHORT},
 	{"units_network", test_network, REST},
+	{"units_account", test_account, SHORT},
 };
 
 int suite_units(void)
