@@ -109,6 +109,7 @@ struct cause_way {
 	enum wl_category category;
 	enum wl_category wait; /* by which the interval's own thread was held up */
 	bool own;              /* as the interval's own work */
+	bool other;            /* the root is another thread, or works for another request */
 	bool spins;            /* as the owner of a lock that others spun for */
 	double share;          /* of the tail */
 	const char *hops[CAUSE_HOPS_MAX];

@@ -34,7 +34,8 @@ static void work_text(char *buf, size_t sz, const struct cause *cause)
 		snprintf(buf, sz, ", in requests of type %.80s", cause->root.type);
 	else
 		snprintf(buf, sz,
-			 cause->root.for_requests ? ", for requests that waited for it" : ", outside of any request");
+			 cause->root.for_requests ? ", for requests that waited for it"
+						  : ", outside of any recorded request");
 }
 
 static char *stopped_text(const struct cause *cause, const char *thread, struct arena *arena)

@@ -192,18 +192,24 @@ static int follow_runnable(const struct root_trail *trail, const struct path_ste
 			most ? most->type : 0, ns);
 }
 
-/* Whose request the interval is: the other end of the connection that it came by. */
+/* Whose request it is that the thread works for: the other end of the connection that it came by. */
 static const char *const the_client = "the client";
 
 /*
- * Bytes that the target's own connections bring are known by their hand-offs: what an interval's thread waits for in a
- * socket without one is the rest of the request, or room for the reply.
+ * Bytes that the target's own connections bring are known by their hand-offs: what a thread waits for in a socket
+ * without one, while it works for a request, is the rest of the request, or room for the reply.
  */
 static bool waits_for_client(const struct root_trail *trail, const struct path_step *step)
 {
-	const char *type = traces_string(trail->roots->traces, trail->interval->base.type);
+	const struct traces *traces = trail->roots->traces;
+	const struct trace_interval *of = trail->interval;
+	const char *type;
 
-	return !step->depth && !trail->nest && !step->transit && step->state == WL_STATE_BLOCKED_NET &&
+	/* In front of the interval, or with its lock, the thread works for another one. */
+	if (trail->nest)
+		of = traces_step_interval(traces, trail->session, step);
+	type = traces_string(traces, of ? of->base.type : step->type);
+	return !step->depth && !step->transit && step->state == WL_STATE_BLOCKED_NET &&
 	       (!strncmp(type, "tcp:", 4) || !strncmp(type, "unix:", 5));
 }
 

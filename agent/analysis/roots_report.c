@@ -109,8 +109,8 @@ static int fill_root(struct cause *cause, const struct roots *roots, const struc
 
 static bool same_way(const struct root_way *a, const struct root_way *b)
 {
-	return a->category == b->category && a->wait == b->wait && a->own == b->own && a->spins == b->spins &&
-	       !memcmp(a->hops, b->hops, sizeof(a->hops));
+	return a->category == b->category && a->wait == b->wait && a->own == b->own && a->other == b->other &&
+	       a->spins == b->spins && !memcmp(a->hops, b->hops, sizeof(a->hops));
 }
 
 ORDER(compare_ways, struct cause_way, BY(b->share, a->share), BY(a->category, b->category));
@@ -236,8 +236,11 @@ static int fill_ways(struct cause *cause, const struct root_lines *lines, uint32
 		if (w == cause->way_cnt) {
 			cause->way_cnt++;
 			of[w] = way;
-			*to = (struct cause_way){
-				.category = way->category, .wait = way->wait, .own = way->own, .spins = way->spins};
+			*to = (struct cause_way){.category = way->category,
+						 .wait = way->wait,
+						 .own = way->own,
+						 .other = way->other,
+						 .spins = way->spins};
 			for (size_t h = 0; h < CAUSE_HOPS_MAX && way->hops[h]; h++)
 				if (copy_text(&to->hops[to->hop_cnt++], roots, way->hops[h], arena))
 					break;

@@ -23,13 +23,16 @@ const char *words_way(const struct cause *cause, const struct cause_way *way)
 		return way->wait == WL_CATEGORY_RUNQ ? "while requests waited for its CPU"
 						     : "while what requests waited for waited for its CPU";
 	case WL_CATEGORY_LOCK:
-		return "while requests waited for a lock that it held";
+		return way->other ? "while requests waited for a lock that it held"
+				  : "while requests waited for a lock or a channel themselves";
 	case WL_CATEGORY_QUEUE:
 		return "while requests were queued behind it";
 	case WL_CATEGORY_IO_DISK:
 		return "while requests waited for a disk";
 	case WL_CATEGORY_IO_NET:
-		return "while requests waited for its reply";
+		return !way->other && cause->root.kind != ROOT_PEER
+			       ? "while requests waited for a socket or in their event loop"
+			       : "while requests waited for its reply";
 	case WL_CATEGORY_SLEEP:
 		return "asleep";
 	case WL_CATEGORY_THROTTLED:
@@ -61,6 +64,14 @@ static const char *code_advice(const struct report *report, const struct cause *
 	return "how often this call path runs, and on how much data";
 }
 
+/* Most of it are waits for pages that are read. */
+static bool is_read(const struct cause *cause)
+{
+	return cause->category == WL_CATEGORY_FAULT_MAJOR ||
+	       (cause->category == WL_CATEGORY_IO_DISK && cause->object &&
+		(!strncmp(cause->object, "read", 4) || !strncmp(cause->object, "pread", 5)));
+}
+
 const char *words_advice(const struct report *report, const struct cause *cause)
 {
 	const char *object = cause->root.object;
@@ -75,6 +86,9 @@ const char *words_advice(const struct report *report, const struct cause *cause)
 			return "more memory, or less of it in use";
 		if (object && !strcmp(object, ROOT_DIRTY_PAGES))
 			return "write less, or in pieces with sync_file_range(); vm.dirty_ratio; a faster disk";
+		if (is_read(cause))
+			return "read less here, or before it is needed (readahead); more memory for the page cache; a "
+			       "faster disk";
 		return "write or sync less here, do it on another thread, or use a faster disk";
 	case ROOT_PEER:
 		if (object && !strcmp(object, "the client"))

@@ -11,6 +11,7 @@
 #include "analysis/findings.h"
 #include "view/export.h"
 #include "view/view.h"
+#include "view/words.h"
 
 #include <json-c/json.h>
 #include <math.h>
@@ -678,6 +679,15 @@ static void what_ends_a_wait_is_its_root(void)
 		[FOR_TIMER] = ROOT_TIMER, [IN_LOOP] = ROOT_TIMER, [IN_BUSY] = ROOT_TIMER,   [FOR_TIMEOUT] = ROOT_TIMER,
 		[FOR_PAGES] = ROOT_DISK,  [FOR_LOCK] = ROOT_CODE, [FOR_CLIENT] = ROOT_PEER,
 	};
+	static const char *const ways[WAITED_CNT] = {
+		[FOR_TIMER] = "while requests waited for a socket or in their event loop",
+		[IN_LOOP] = "while requests waited for a socket or in their event loop",
+		[IN_BUSY] = "while requests waited for a socket or in their event loop",
+		[FOR_TIMEOUT] = "while requests waited for a lock or a channel themselves",
+		[FOR_PAGES] = "as page faults of the request's own work",
+		[FOR_LOCK] = "while requests waited for a lock that it held",
+		[FOR_CLIENT] = "while requests waited for its reply",
+	};
 
 	for (enum waited what = 0; what < WAITED_CNT; what++) {
 		const struct cause *first;
@@ -691,6 +701,9 @@ static void what_ends_a_wait_is_its_root(void)
 		CU_ASSERT_FATAL(found.findings.report.cause_cnt >= 1);
 		first = &found.findings.report.causes[0];
 		CU_ASSERT_EQUAL(first->root.kind, kinds[what]);
+		CU_ASSERT_STRING_EQUAL(words_way(first, &first->ways[0]), ways[what]);
+		if (what == FOR_PAGES)
+			CU_ASSERT_PTR_NOT_NULL(strstr(words_advice(&found.findings.report, first), "page cache"));
 		if (what == FOR_CLIENT) {
 			CU_ASSERT_STRING_EQUAL(first->root.object, "the client");
 		} else {
@@ -1011,6 +1024,69 @@ static void a_worker_works_for_the_requests_that_wait_for_it(void)
 	CU_ASSERT_EQUAL(first->root.kind, ROOT_CODE);
 	CU_ASSERT_STRING_EQUAL(first->what,
 			       "`encode_frame`: code of thread `worker` (tid 201), for requests that waited for it");
+	found_free(&found);
+}
+
+/* --- a client that does not read -----------------------------------------------------------------------------------
+ */
+
+/*
+ * Every tenth request waits for room in its client's socket, and another one is queued behind it.  The thread, which
+ * was made as "loader", is called "server" since.
+ */
+static void server_of_a_slow_reader(const char *dir)
+{
+	struct row_writer to;
+
+	row_writer_open(&to, dir, "host", 0x99, SERVER);
+	row_begin(&to, SHARD_TABLE_THREAD);
+	row_set_ts(&to, THREAD_TS, 2 * MS);
+	row_set_str(&to, THREAD_EVENT, "named");
+	row_set_u64(&to, THREAD_PID, SERVER);
+	row_set_u64(&to, THREAD_TID, SERVER);
+	row_set_str(&to, THREAD_COMM, "server");
+	row_end(&to, SHARD_TABLE_THREAD);
+	row_begin_segment(&to, HOLDER, MS, 2 * MS, "runq.wakeup", 0);
+	row_set_u64(&to, SEGMENT_BY_PID, SERVER);
+	row_set_u64(&to, SEGMENT_BY_TID, SERVER);
+	row_set_str(&to, SEGMENT_BY_COMM, "loader");
+	row_end(&to, SHARD_TABLE_SEGMENT);
+	for (uint64_t k = 1; k <= 200; k++) {
+		uint64_t ts = k * 20 * MS, sid = 2 * k, end_ts = ts + 100 * US;
+
+		row_put_segment(&to, SERVER, ts, ts + 50 * US, "running", sid);
+		if (!(k % 10)) {
+			row_put_segment(&to, SERVER, ts + 50 * US, ts + 10 * MS, "blocked.net", sid);
+			row_put_segment(&to, SERVER, ts + 10 * MS, ts + 10 * MS + 50 * US, "running", sid);
+			end_ts = ts + 10 * MS + 50 * US;
+			row_put_segment(&to, SERVER, end_ts, end_ts + 50 * US, "running", sid + 1);
+			row_put_interval(&to, sid + 1, SERVER, "tcp:80", ts + MS, end_ts + 50 * US, 0, 0);
+		} else {
+			row_put_segment(&to, SERVER, ts + 50 * US, end_ts, "running", sid);
+		}
+		row_put_interval(&to, sid, SERVER, "tcp:80", ts, end_ts, 0, 0);
+	}
+	row_writer_close(&to);
+}
+
+static void a_client_that_does_not_read_delays_those_behind_it(void)
+{
+	double by_category[WL_CATEGORY_CNT] = {0};
+	const struct cause *first;
+	struct found found;
+
+	test_dir__make(&found.dir);
+	server_of_a_slow_reader(found.dir.path);
+	found_make(&found, 0.9);
+	first = &found.findings.report.causes[0];
+	check_account(&found.findings.report);
+	CU_ASSERT(first->share > 0.95);
+	CU_ASSERT_EQUAL(first->root.kind, ROOT_PEER);
+	CU_ASSERT_STRING_EQUAL(first->root.object, "the client");
+	for (size_t w = 0; w < first->way_cnt; w++)
+		by_category[first->ways[w].category] += first->ways[w].share;
+	CU_ASSERT(by_category[WL_CATEGORY_QUEUE] > 0.3 && by_category[WL_CATEGORY_IO_NET] > 0.3);
+	CU_ASSERT(found.findings.report.cause_cnt < 2 || !strcmp(found.findings.report.causes[1].root.role, "server"));
 	found_free(&found);
 }
 
@@ -1378,6 +1454,8 @@ int suite_roots(void)
 		{"what the kernel throttles is told", what_the_kernel_throttles_is_told},
 		{"what keeps the owner of a spin lock is the root", what_keeps_the_owner_of_a_spin_lock_is_the_root},
 		{"the owner of a spin lock may change", the_owner_of_a_spin_lock_may_change},
+		{"a client that does not read delays those behind it",
+		 a_client_that_does_not_read_delays_those_behind_it},
 		{"a stopped thread waits for who continues it", a_stopped_thread_waits_for_who_continues_it},
 		{"a worker works for the requests that wait for it", a_worker_works_for_the_requests_that_wait_for_it},
 	};
