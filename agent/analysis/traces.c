@@ -60,8 +60,8 @@ int traces__session(struct traces *traces, const struct shard_block *block, uint
 	return vec_push(&traces->sessions, made);
 }
 
-/* Remembers the newest name of a thread. */
-static int name_thread(struct trace_session *session, uint32_t pid, uint32_t tid, uint32_t name)
+/* Remembers the newest name of a thread; rows of different tables do not come in the order of their times. */
+static int name_thread(struct trace_session *session, uint32_t pid, uint32_t tid, uint32_t name, uint64_t ts)
 {
 	const uint64_t pids[] = {pid, UINT64_MAX};
 	uint32_t id;
@@ -73,8 +73,11 @@ static int name_thread(struct trace_session *session, uint32_t pid, uint32_t tid
 			return -ENOMEM;
 		if (id == session->threads.cnt && vec_push(&session->threads, ((struct trace_thread){.tid = tid})))
 			return -ENOMEM;
+		if (ts < session->threads.items[id].name_ts)
+			continue;
 		session->threads.items[id].pid = pid ? pid : session->threads.items[id].pid;
 		session->threads.items[id].name = name;
+		session->threads.items[id].name_ts = ts;
 	}
 	return 0;
 }
@@ -124,7 +127,8 @@ static int load_segments(struct traces *traces, struct trace_session *session, c
 		    text_of(traces, col.syscall, row, &segment.syscall) ||
 		    text_of(traces, col.by_comm, row, &segment.by_name) ||
 		    text_of(traces, col.type, row, &segment.type) ||
-		    name_thread(session, id_of(col.by_pid, row), id_of(col.by_tid, row), segment.by_name) ||
+		    name_thread(session, id_of(col.by_pid, row), id_of(col.by_tid, row), segment.by_name,
+				segment.end_ts) ||
 		    taken(traces, graph__add_segment(session->graph, graph_tid, &segment), &traces->segment_cnt) ||
 		    (graph_tid && note_tid(session, graph_tid)))
 			return -ENOMEM;
@@ -154,7 +158,7 @@ static int load_wakeups(struct traces *traces, struct trace_session *session, co
 			wakeup.waker_tid = traces_graph_id(session, id_of(col.waker_tid, row));
 			if (text_of(traces, col.waker_comm, row, &wakeup.waker_name) ||
 			    name_thread(session, id_of(col.waker_pid, row), id_of(col.waker_tid, row),
-					wakeup.waker_name))
+					wakeup.waker_name, wakeup.ts))
 				return -ENOMEM;
 		}
 		if (taken(traces,
@@ -201,7 +205,7 @@ static int load_handoffs(struct traces *traces, struct trace_session *session, c
 		    text_of(traces, col.from_addr, row, &socket.from_addr) ||
 		    text_of(traces, col.to_addr, row, &socket.to_addr) ||
 		    name_thread(session, traces_real_id(handoff.from_pid), traces_real_id(handoff.from_tid),
-				handoff.from_name) ||
+				handoff.from_name, handoff.from_ts) ||
 		    vec_push(&traces->sockets, socket))
 			return -ENOMEM;
 		if (traces__end_kind(block, row) == TRACES_RECEIVE)
@@ -226,7 +230,8 @@ static int load_threads(struct traces *traces, struct trace_session *session, co
 			  &exits))
 			return -ENOMEM;
 		if (text_of(traces, col.comm, row, &name) ||
-		    name_thread(session, id_of(col.pid, row), id_of(col.tid, row), name))
+		    name_thread(session, id_of(col.pid, row), id_of(col.tid, row), name,
+				traces_graph_ts(traces, session, column_u64(col.ts, row))))
 			return -ENOMEM;
 	}
 	return 0;

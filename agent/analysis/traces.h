@@ -30,6 +30,7 @@ struct trace_socket {
 struct trace_thread {
 	uint32_t tid, pid;
 	uint32_t name;
+	uint64_t name_ts; /* it had that name then */
 };
 
 struct trace_session {
