@@ -3,6 +3,7 @@
 #include "session/stacks_internal.h"
 
 #include "base/folded.h"
+#include "target/demangle.h"
 #include "target/kernel_symbols.h"
 #include "target/spin.h"
 
@@ -37,7 +38,7 @@ void stacks__frame_name(struct stacks *stacks, struct image_process *process, ui
 	if (image->program)
 		id = program__function_at_runtime(image->program, addr, NULL);
 	if (id != PROGRAM_NONE)
-		snprintf(name, NAME_SZ, "%s", program__function(image->program, id)->shown);
+		demangle_fit(name, NAME_SZ, program__function(image->program, id)->shown);
 	else if (unwinder__is_made(image->unwinder, addr))
 		made_name(stacks, process, addr, ts, name);
 	else if (!unwinder__place(image->unwinder, addr, name, NAME_SZ))
@@ -52,7 +53,7 @@ static void add_inlined(struct stacks *stacks, const struct image *image, uint64
 {
 	const char *names[INLINES_DEPTH_MAX], *by;
 	uint32_t id = image->program ? program__function_at_runtime(image->program, addr, NULL) : PROGRAM_NONE;
-	char text[NAME_SZ];
+	char text[NAME_SZ], inlined[NAME_SZ / 2], in[NAME_SZ / 2 - 16];
 	size_t cnt;
 
 	if (id == PROGRAM_NONE || is_guess || image != images__target(stacks->images))
@@ -60,7 +61,9 @@ static void add_inlined(struct stacks *stacks, const struct image *image, uint64
 	by = program__function(image->program, id)->shown;
 	cnt = program__inlined_at(image->program, stacks->symbols, addr, names);
 	for (size_t i = 0; i < cnt; i++) {
-		snprintf(text, sizeof(text), "%.120s (inlined by %.110s)", names[i], i ? names[i - 1] : by);
+		demangle_fit(inlined, sizeof(inlined), names[i]);
+		demangle_fit(in, sizeof(in), i ? names[i - 1] : by);
+		snprintf(text, sizeof(text), "%s (inlined by %s)", inlined, in);
 		folded_add(stacks->line, sizeof(stacks->line), text);
 	}
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Inlined functions of this very program, and of files that have none or are none. */
+#include "target/demangle.h"
 #include "target/inlines.h"
 #include "target/program.h"
 #include "target/symbols.h"
@@ -100,11 +101,35 @@ static void damaged_files_do_no_harm(void)
 	unlink(path);
 }
 
+/* What a reader needs most of a long name is the function at its end. */
+static void long_names_lose_their_template_arguments(void)
+{
+	static const struct {
+		size_t sz;
+		const char *name, *fits;
+	} cases[] = {
+		{64, "std::map<int, int>::find(int const&)", "std::map<int, int>::find(int const&)"},
+		{34, "std::map<int, std::less<int> >::find(int const&)", "std::map<…>::find(int const&)"},
+		{40, "a::operator<(std::pair<int, std::string> const&)", "a::operator<(std::pair<…> const&)"},
+		{24, "void run<main::{lambda(s<int>)#1}>(a->b)", "void run<…>(a->b)"},
+		{20, "operator<< <char, int>(char_traits<char>)", "operator<< <char, i"},
+		{12, "std::map<int, int>::find", "std::map"},
+		{6, "abcdefgh", "abcde"},
+	};
+	char name[64];
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		demangle_fit(name, cases[i].sz, cases[i].name);
+		CU_ASSERT_STRING_EQUAL(name, cases[i].fits);
+	}
+}
+
 int suite_inlines(void)
 {
 	static const struct unit_test tests[] = {
 		{"what the compiler inlined is named", what_the_compiler_inlined_is_named},
 		{"damaged files do no harm", damaged_files_do_no_harm},
+		{"long names lose their template arguments", long_names_lose_their_template_arguments},
 	};
 
 	return unit_suite("inlines", tests, sizeof(tests) / sizeof(tests[0]));
