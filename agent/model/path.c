@@ -407,8 +407,11 @@ static int walk_queue(struct walk *walk, struct frame *frame)
 	if (segment->end_ts < frame->at_ts)
 		return walk__push_queue(walk, frame, NULL, segment->end_ts);
 	begin_ts = segment->begin_ts > frame->queue_ts ? segment->begin_ts : frame->queue_ts;
-	/* A thread that waits in its event loop is busy with nobody: the interval waits for what it asked for. */
-	if (segment->state == WL_STATE_BLOCKED_POLL && !frame->generator && !frame->reply && !frame->notice &&
+	/*
+	 * A thread that waits in its event loop is busy with nobody: the interval waits for what it asked for.  Had the
+	 * worker told it before, it would not wait.
+	 */
+	if (segment->state == WL_STATE_BLOCKED_POLL && !frame->generator && !frame->reply &&
 	    begin_ts >= walk->interval->pickup_ts)
 		return walk__idle(walk, frame, segment, begin_ts);
 	return walk__push_queue(walk, frame, segment, begin_ts);

@@ -9,6 +9,8 @@
 #define WAIT_LOOKS_MAX    8
 #define DATA_LOOKS_MAX    8
 #define ANSWER_LOOKS_MAX  64
+#define POOL_LOOKS_MAX    64
+#define POOL_REACH_NS     100000000ULL
 
 static bool is_message(const struct graph_handoff *handoff)
 {
@@ -184,19 +186,46 @@ static int follow(struct walk *walk, const struct frame *frame, uint32_t pid, ui
 }
 
 /*
+ * The loop's worker that the interval was given to; where that one had nothing to do, another one of its pool that had:
+ * it told the loop of other intervals' ends.  NULL: none was busy right before at_ts.
+ */
+static const struct graph_wakeup *busy_worker(const struct walk *walk, const struct frame *frame, uint32_t pid)
+{
+	const struct graph_wakeup *busy = NULL, *wakeups;
+	uint64_t from_ts = frame->low_ts > POOL_REACH_NS ? frame->low_ts - POOL_REACH_NS : 0;
+	size_t cnt;
+
+	wakeups = graph__wakeups(walk->graph, frame->tid, from_ts, frame->own_end_ts, &cnt);
+	for (size_t i = 0; i < cnt && i < POOL_LOOKS_MAX; i++) {
+		const struct graph_wakeup *wakeup = &wakeups[cnt - 1 - i];
+
+		if (!wakeup->waker_tid || wakeup->waker_tid == frame->tid || wakeup->waker_pid != pid ||
+		    is_idle(walk, wakeup->waker_tid, frame->at_ts))
+			continue;
+		if (wakeup->waker_tid == walk->worker_tid)
+			return wakeup;
+		busy = busy ? busy : wakeup;
+	}
+	return busy;
+}
+
+/*
  * The interval's own wait, back to begin_ts, for something that is not known; a message from another host that the
  * thread got before it went on with the interval is kept for its address.
  */
 int walk__idle(struct walk *walk, struct frame *frame, const struct graph_segment *segment, uint64_t begin_ts)
 {
 	struct path_step step = frame__step(frame, segment);
+	const struct graph_wakeup *worker = NULL;
 	struct graph_handoff *handoff;
 	size_t cnt;
 	int err = 0;
 
 	/* The worker was at it, or at others that were before it. */
-	if (walk->worker_tid && !frame->depth && !is_idle(walk, walk->worker_tid, frame->at_ts))
-		return follow(walk, frame, walk->worker_pid, walk->worker_tid, begin_ts, PATH_VIA_WAKEUP, 0);
+	if (walk->worker_tid && !frame->depth)
+		worker = busy_worker(walk, frame, segment->pid);
+	if (worker)
+		return follow(walk, frame, worker->waker_pid, worker->waker_tid, begin_ts, PATH_VIA_WAKEUP, 0);
 	handoff = graph__handoffs_to(walk->graph, frame->tid, frame->at_ts, frame->own_end_ts, &cnt);
 	for (size_t i = 0; i < cnt && i < IDLE_LOOKS_MAX && !err; i++)
 		if (!handoff[cnt - 1 - i].from_tid && is_message(&handoff[cnt - 1 - i]))
