@@ -229,7 +229,7 @@ static void name_of(Dwarf_Die *die, char name[INLINES_NAME_SZ])
 	    dwarf_attr_integrate(die, DW_AT_MIPS_linkage_name, &attr))
 		linkage = dwarf_formstring(&attr);
 	shown = linkage ? demangle(linkage) : NULL;
-	snprintf(name, INLINES_NAME_SZ, "%s", shown ? shown : plain ? plain : linkage ? linkage : "");
+	demangle_fit(name, INLINES_NAME_SZ, shown ? shown : plain ? plain : linkage ? linkage : "");
 	free(shown);
 	if (!*name)
 		strcpy(name, "[inlined]");
