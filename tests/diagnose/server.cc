@@ -8,6 +8,7 @@
 #include <cstring>
 #include <deque>
 #include <functional>
+#include <future>
 #include <map>
 #include <mutex>
 #include <netinet/tcp.h>
@@ -152,6 +153,11 @@ static void serve(bool slow)
 		Validator().check_rules(slow_turns);
 	else if (plant == "cxx-mutex")
 		cache.evict();
+	else if (plant == "cxx-async")
+		sink = sink + std::async(std::launch::async, [] {
+			prctl(PR_SET_NAME, "task");
+			return Document<uint64_t>().parse(slow_turns);
+		}).get();
 }
 
 static void connection(int fd)
