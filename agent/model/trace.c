@@ -305,8 +305,10 @@ static int advance(struct trace *trace, uint64_t until_ts)
 
 int trace__advance(struct trace *trace, uint64_t now_ts, const target_mappings *mappings)
 {
+	uint64_t window_ns = trace->opts.window_ns ? trace->opts.window_ns : TRACE_WINDOW_NS;
+
 	trace->mappings = mappings;
-	return advance(trace, now_ts > TRACE_WINDOW_NS ? now_ts - TRACE_WINDOW_NS : 0);
+	return advance(trace, now_ts > window_ns ? now_ts - window_ns : 0);
 }
 
 int trace__finish(struct trace *trace, const target_mappings *mappings)

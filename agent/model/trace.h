@@ -6,8 +6,8 @@
  * segments of its own threads and whatever its critical path visits are handed out as rows, each at most once; the rest
  * is forgotten when the memory is full, oldest first.  received = written + forgotten, for each table.
  *
- * Records may come out of order within TRACE_WINDOW_NS, which is what the rings of several CPUs need; later ones are
- * taken all the same and counted.  One thread only, no I/O.
+ * Records may come out of order within a window of time; later ones are taken all the same and counted.  One thread
+ * only, no I/O.
  */
 #ifndef WHYLATE_MODEL_TRACE_H
 #define WHYLATE_MODEL_TRACE_H
@@ -20,13 +20,17 @@
 #include "shard/table.h"
 #include "target/target.h"
 
+/* What the rings of several CPUs need. */
 #define TRACE_WINDOW_NS 2000000ULL
+/* A goroutine tells when its wait for bytes was over after it got a thread to read them on. */
+#define TRACE_GO_WINDOW_NS 50000000ULL
 
 /* 0 or -errno, which ends the call under way. */
 typedef int (*trace_append)(void *owner, enum shard_table_id table, const struct shard_row *row);
 
 struct trace_opts {
-	uint64_t memory; /* bytes */
+	uint64_t memory;    /* bytes */
+	uint64_t window_ns; /* records may come out of order within it; 0: TRACE_WINDOW_NS */
 	trace_append append;
 	void *owner;
 	data_namer data_name; /* names locks, with `owner`; NULL: they have addresses */

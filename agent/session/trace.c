@@ -30,6 +30,7 @@ int recording_trace_open(struct recording *recording)
 {
 	struct trace_opts opts = {
 		.memory = memory_for_detail(recording),
+		.window_ns = recording_has_goroutines(recording) ? TRACE_GO_WINDOW_NS : TRACE_WINDOW_NS,
 		.append = recording_append,
 		.owner = recording,
 		.data_name = recording_data_name,

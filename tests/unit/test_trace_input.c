@@ -153,6 +153,26 @@ static void any_order_is_put_right(void)
 }
 
 /* The server was at a request when the recording began, and is at another one when it ends. */
+/* A goroutine's wait that is told 8 ms after its end. */
+static void what_is_late_depends_on_the_window(void)
+{
+	static const uint64_t windows_ns[] = {0, TRACE_GO_WINDOW_NS};
+
+	for (size_t i = 0; i < sizeof(windows_ns) / sizeof(windows_ns[0]); i++) {
+		struct trace *trace = trace__new(&(struct trace_opts){.memory = 4 << 20, .window_ns = windows_ns[i]});
+		struct trace_counts counts;
+
+		CU_ASSERT_PTR_NOT_NULL_FATAL(trace);
+		record_segment(trace, 1, 100 * MS, 101 * MS, WL_STATE_RUNNING, 0);
+		CU_ASSERT_EQUAL(trace__advance(trace, 110 * MS, NULL), 0);
+		record_segment(trace, 2, 100 * MS, 102 * MS, WL_STATE_BLOCKED_NET, 0);
+		CU_ASSERT_EQUAL(trace__advance(trace, 200 * MS, NULL), 0);
+		trace__counts(trace, &counts);
+		CU_ASSERT_EQUAL(counts.late, windows_ns[i] ? 0 : 1);
+		trace__free(trace);
+	}
+}
+
 static void a_recording_begins_and_ends_meanwhile(void)
 {
 	struct thread_names *names = thread_names__new();
@@ -262,6 +282,7 @@ static void thousands_of_forks_stay_within_memory(void)
 int suite_trace_input(void)
 {
 	static const struct unit_test tests[] = {
+		{"what is late depends on the window", what_is_late_depends_on_the_window},
 		{"a recording begins and ends meanwhile", a_recording_begins_and_ends_meanwhile},
 		{"a child has the tid of the one before", a_child_has_the_tid_of_the_one_before},
 		{"thousands of forks stay within memory", thousands_of_forks_stay_within_memory},
