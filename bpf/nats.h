@@ -69,21 +69,14 @@ struct nats_seen {
 	u64 subject, reply_to; /* hashes of those words */
 };
 
-/* Of a line. */
-struct nats_words {
-	u64 hashes[2]; /* of the two behind the command */
-	u32 len;       /* of the line, NATS_LINE_MAX where it has no end */
-	u32 blank_cnt;
-	u32 number; /* that the last one is */
-	u32 zero;
-};
-
 struct nats_search {
-	u64 at, end;
-	u64 words[2];
-	u32 found; /* enum nats_line */
-	u32 is_found, message_cnt, zero;
-	struct nats_words in_line;
+	struct user_vector left; /* of the call's bytes */
+	u64 words[2];            /* hashes of the two behind the command of the first line that counts */
+	/* Of the line: its length, NATS_LINE_MAX where it has no end; the number that its last word is. */
+	u32 len, blank_cnt, number;
+	u16 message_cnt;
+	u8 found; /* enum nats_line */
+	u8 is_found;
 	u8 line[NATS_LINE_MAX];
 };
 
@@ -96,33 +89,25 @@ struct {
 } nats_asked SEC(".maps") __weak;
 
 /* A callback of bpf_loop(), because the verifier would walk every path through an open loop. */
-static long nats__next_byte(u32 idx, struct nats_search **search)
+static long nats__next_byte(u32 idx, struct nats_search **of)
 {
-	struct nats_words *words = &(*search)->in_line;
-	u8 byte = (*search)->line[idx & (NATS_LINE_MAX - 1)];
+	struct nats_search *search = *of;
+	u8 byte = search->line[idx & (NATS_LINE_MAX - 1)];
 
 	if (byte == '\r')
 		return 1;
-	words->len++;
-	words->number = words->number * 10 + byte - '0';
+	search->len++;
+	search->number = search->number * 10 + byte - '0';
 	if (byte == ' ') {
-		words->blank_cnt++;
-		words->number = 0;
+		search->blank_cnt++;
+		search->number = 0;
 	}
-	if (words->blank_cnt == 1)
-		words->hashes[0] = (words->hashes[0] ^ byte) * NATS_HASH_PRIME;
-	if (words->blank_cnt == 2)
-		words->hashes[1] = (words->hashes[1] ^ byte) * NATS_HASH_PRIME;
-	return 0;
-}
-
-/* A call that the verifier looks at once: it knows nothing of what the line is then, and the loop is one turn to it. */
-VERIFIED_ONCE int nats__words(struct nats_search *search)
-{
-	if (!search)
+	if (search->is_found)
 		return 0;
-	search->in_line = (struct nats_words){.hashes = {NATS_HASH_BEGIN, NATS_HASH_BEGIN}};
-	bpf_loop(NATS_LINE_MAX, nats__next_byte, &search, 0);
+	if (search->blank_cnt == 1)
+		search->words[0] = (search->words[0] ^ byte) * NATS_HASH_PRIME;
+	if (search->blank_cnt == 2)
+		search->words[1] = (search->words[1] ^ byte) * NATS_HASH_PRIME;
 	return 0;
 }
 
@@ -173,55 +158,64 @@ static __always_inline bool nats__publishes(const u8 *line)
 	return word == NATS_WORD('P', 'U', 'B', ' ') || word == NATS_WORD('H', 'P', 'U', 'B');
 }
 
-static long nats__next_line(u32 idx, struct nats_search *search)
+static long nats__next_line(u32 idx, struct nats_search **of)
 {
-	struct nats_words *words = &search->in_line;
-	u64 len = search->end - search->at;
+	struct nats_search *search = *of;
+	u64 len = search->left.len, taken;
 	u32 found;
 
-	if (search->at >= search->end)
-		return 1;
 	if (len > NATS_LINE_MAX)
 		len = NATS_LINE_MAX;
 	barrier_var(len);
-	if (len < NATS_LINE_MIN || len > NATS_LINE_MAX || bpf_probe_read_user(search->line, len, (void *)search->at))
+	if (len < NATS_LINE_MIN || len > NATS_LINE_MAX ||
+	    bpf_probe_read_user(search->line, len, (void *)search->left.base))
 		return 1;
-	nats__words(search);
-	found = nats__line_of(search->line, words->blank_cnt);
+	search->len = search->blank_cnt = search->number = 0;
+	if (!search->is_found)
+		search->words[0] = search->words[1] = NATS_HASH_BEGIN;
+	bpf_loop(NATS_LINE_MAX, nats__next_byte, of, 0);
+	found = nats__line_of(search->line, search->blank_cnt);
 	search->message_cnt += nats__publishes(search->line) ? found != NATS_ANSWERS : found == NATS_ASKS;
 	/* Of the lines that are longer only the first word counts. */
-	if (words->len + 1 >= len && found != NATS_NOTICE && search->line[NATS_CONNECT_SZ] != '{')
+	if (search->len + 1 >= len && found != NATS_NOTICE && search->line[NATS_CONNECT_SZ] != '{')
 		found = NATS_OTHER;
 	if (!search->is_found && (found != NATS_OTHER || !idx)) {
 		search->found = found;
-		search->words[0] = words->hashes[0];
-		search->words[1] = words->hashes[1];
 		search->is_found = found != NATS_SILENT;
 	}
-	search->at += words->len + 2;
+	taken = search->len + 2;
 	if (nats__publishes(search->line)) {
-		if (words->number > NATS_PAYLOAD_MAX)
+		if (search->number > NATS_PAYLOAD_MAX)
 			return 1;
-		search->at += words->number + 2;
+		taken += search->number + 2;
 	}
+	search->left.base += taken;
+	search->left.len -= taken < search->left.len ? taken : search->left.len;
 	return found == NATS_OTHER || found > NATS_ASKS;
+}
+
+/* A call that the verifier looks at once: it knows nothing of what the lines are then, and a loop is one turn to it. */
+VERIFIED_ONCE int nats__lines(struct nats_search *search)
+{
+	if (search)
+		bpf_loop(NATS_LINES_MAX, nats__next_line, &search, 0);
+	return 0;
 }
 
 /* The first line that counts of the call's bytes, and how many messages there are. */
 VERIFIED_ONCE int nats__look(struct nats_seen *seen)
 {
 	struct nats_search search = {};
-	struct user_vector buffer;
 
 	if (!seen)
 		return 0;
 	seen->line = NATS_OTHER;
-	call_buffer(&buffer);
-	if (!buffer.base || !buffer.len)
+	call_buffer(&search.left);
+	if (!search.left.base || !search.left.len)
 		return 0;
-	search.at = buffer.base;
-	search.end = buffer.base + (seen->len < buffer.len ? seen->len : buffer.len);
-	bpf_loop(NATS_LINES_MAX, nats__next_line, &search, 0);
+	if (seen->len < search.left.len)
+		search.left.len = seen->len;
+	nats__lines(&search);
 	seen->line = search.found;
 	seen->message_cnt = search.message_cnt;
 	seen->subject = search.words[0];
