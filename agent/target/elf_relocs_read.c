@@ -34,8 +34,9 @@ struct table {
 	uint64_t piece[3 * 1024];
 };
 
-/* The symbols that one table of relocations refers to. */
+/* The symbols that tables of relocations refer to: .rela.dyn and .rela.plt to the same ones. */
 struct symbols {
+	uint32_t section_idx; /* 0: none were looked for */
 	Elf64_Sym *items;
 	uint32_t *name_offs; /* of those that slots have, in the rows; ELF_ROWS_NO_NAME */
 	size_t cnt;
@@ -68,12 +69,24 @@ static const void *table_next(struct table *table, size_t sz)
 	return table->cnt ? (const char *)table->piece + table->at++ * sz : NULL;
 }
 
+static void symbols_free(struct symbols *symbols)
+{
+	free(symbols->items);
+	free(symbols->name_offs);
+	free(symbols->text);
+	*symbols = (struct symbols){0};
+}
+
 /* With the NUL that elf_image__copy() puts behind the text every offset leads to a terminated string. */
 static int symbols_read(const struct elf_image *image, uint32_t section_idx, struct symbols *symbols)
 {
 	const struct elf_section *sections, *table, *text;
 	size_t cnt = elf_image__sections(image, &sections);
 
+	if (symbols->section_idx == section_idx)
+		return 0;
+	symbols_free(symbols);
+	symbols->section_idx = section_idx;
 	if (section_idx >= cnt || sections[section_idx].type != SHT_DYNSYM || sections[section_idx].link >= cnt)
 		return 0;
 	table = &sections[section_idx];
@@ -92,13 +105,6 @@ static int symbols_read(const struct elf_image *image, uint32_t section_idx, str
 	memset(symbols->name_offs, 0xff, cnt * sizeof(*symbols->name_offs));
 	symbols->cnt = cnt;
 	return 0;
-}
-
-static void symbols_free(struct symbols *symbols)
-{
-	free(symbols->items);
-	free(symbols->name_offs);
-	free(symbols->text);
 }
 
 /* 0; -ENOMEM.  The name is ELF_ROWS_NO_NAME where the symbol has none that can be shown. */
@@ -155,16 +161,15 @@ static int reloc_add(struct elf_rows *rows, const struct elf_image *image, const
 	return err || slot.name_off == ELF_ROWS_NO_NAME ? err : vec_push(&rows->slots, slot);
 }
 
-static int rela_read(struct elf_rows *rows, const struct elf_image *image, const struct elf_section *section)
+static int rela_read(struct elf_rows *rows, const struct elf_image *image, const struct elf_section *section,
+		     struct symbols *symbols)
 {
 	struct table table = table_of(image, section);
-	struct symbols symbols = {0};
 	const Elf64_Rela *reloc;
-	int err = symbols_read(image, section->link, &symbols);
+	int err = symbols_read(image, section->link, symbols);
 
 	while (!err && (reloc = table_next(&table, sizeof(*reloc))))
-		err = reloc_add(rows, image, reloc, &symbols);
-	symbols_free(&symbols);
+		err = reloc_add(rows, image, reloc, symbols);
 	return err;
 }
 
@@ -234,19 +239,21 @@ int elf_relocs_read(const struct elf_image *image, struct elf_rows *rows)
 {
 	const struct elf_section *sections;
 	size_t cnt = elf_image__sections(image, &sections);
+	struct symbols symbols = {0};
 	int err = 0;
 
 	for (size_t i = 0; i < cnt && !err; i++) {
 		if (!(sections[i].flags & SHF_ALLOC) || sections[i].flags & SHF_COMPRESSED)
 			continue;
 		if (sections[i].type == SHT_RELA)
-			err = rela_read(rows, image, &sections[i]);
+			err = rela_read(rows, image, &sections[i], &symbols);
 		else if (sections[i].type == SHT_RELR)
 			err = relr_read(rows, image, &sections[i]);
 		else if (elf_image__is_fixed(image) && sections[i].type == SHT_PROGBITS &&
 			 !(sections[i].flags & SHF_EXECINSTR))
 			err = fixed_read(rows, image, &sections[i]);
 	}
+	symbols_free(&symbols);
 	sort_out(rows);
 	return err;
 }
