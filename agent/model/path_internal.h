@@ -38,8 +38,8 @@ struct walk {
 	uint64_t look_ts; /* what a thread received is looked for up to here */
 	struct frame frames[PATH_DEPTH_MAX];
 	size_t frame_cnt;
-	uint32_t worker_pid, worker_tid; /* who told the interval's event loop that it was done, 0: nobody */
-	bool full;                       /* PATH_STEPS_MAX is reached */
+	uint32_t worker_tid; /* who told the interval's event loop that it was done, 0: nobody */
+	bool full;           /* PATH_STEPS_MAX is reached */
 };
 
 /* Whether the thread works for the interval.  Nothing known to the contrary will do on the threads it is known to be

@@ -145,7 +145,6 @@ int walk__push_notice(struct walk *walk, struct frame *frame)
 		graph__wakeups(walk->graph, frame->notice->waker_tid, frame->asked_ts, frame->notice->ts, &cnt);
 
 	frame->queue_ts = frame->notice->ts;
-	walk->worker_pid = frame->notice->waker_pid;
 	walk->worker_tid = frame->notice->waker_tid;
 	for (size_t i = 0; i < cnt && i < NOTICE_LOOKS_MAX; i++)
 		if (wakeups[cnt - 1 - i].waker_tid == frame->tid) {
