@@ -94,8 +94,28 @@ def run_load(argv, cwd=None):
     return done.stdout, int(used * 1e9)
 
 
+def output(argv):
+    return subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=True, timeout=LOAD_TIMEOUT_S).stdout
+
+
+def ask(port, question, until):
+    """The answer of a server that is asked on a connection of its own, to where `until` is in it."""
+    answer = b""
+    with socket.create_connection(("127.0.0.1", port), 5) as connection:
+        connection.settimeout(5)
+        connection.sendall(question)
+        while until not in answer:
+            more = connection.recv(65536)
+            if not more:
+                break
+            answer += more
+    return answer
+
+
 class Server:
-    """One server: start(), load() as often as wanted, stop()."""
+    """One server: start(), load() as often as wanted, stop().  endless() is the command of the same load for so many
+    seconds or, where the client knows only a number of requests, until it is stopped; answered() is the server's own
+    count of requests so far."""
 
     name = None
     what = None
@@ -156,6 +176,12 @@ class Redis(Server):
         fields = [field.strip('"') for field in out.strip().splitlines()[-1].split(",")]
         return Load(count, count / float(fields[1]), float(fields[6]) * 1000, used)
 
+    def endless(self, seconds):
+        return [self.client, "-p", str(self.port), "-c", "50", "-n", "2000000000", "-t", "get"]
+
+    def answered(self):
+        return int(re.search(rb"total_commands_processed:(\d+)", ask(self.port, b"INFO stats\r\n", b"total_net_input"))[1])
+
 
 class Memcached(Server):
     name = "memcached"
@@ -174,6 +200,13 @@ class Memcached(Server):
         out, used = run_load([self.client, str(self.port), "50", str(count)])
         requests, took, _, p99_us = out.split()
         return Load(int(requests), float(took), float(p99_us), used)
+
+    def endless(self, seconds):
+        return [self.client, str(self.port), "50", "2000000000"]
+
+    def answered(self):
+        stats = ask(self.port, b"stats\r\n", b"END\r\n")
+        return sum(int(re.search(rb"STAT %s (\d+)" % name, stats)[1]) for name in (b"cmd_get", b"cmd_set"))
 
 
 class Postgres(Server):
@@ -222,6 +255,13 @@ class Postgres(Server):
         lengths.sort()
         return Load(count * 8, took, lengths[int(len(lengths) * 0.99)] if lengths else None, used)
 
+    def endless(self, seconds):
+        return [self.client, *self.connect, "-n", "-S", "-M", "prepared", "-c", "8", "-T", str(int(seconds)), "postgres"]
+
+    def answered(self):
+        psql = os.path.join(os.path.dirname(self.client), "psql")
+        return int(output([psql, *self.connect, "-At", "-c", "select sum(xact_commit) from pg_stat_database", "postgres"]))
+
 
 class Nginx(Server):
     name = "nginx"
@@ -238,7 +278,7 @@ class Nginx(Server):
             conf.write(f"daemon off; worker_processes 1; pid {self.directory}/pid; error_log {self.directory}/error.log;\n"
                        f"events {{ worker_connections 256; }}\n"
                        f"http {{ access_log off; keepalive_requests 100000000; client_body_temp_path {self.directory};\n"
-                       f"server {{ listen 127.0.0.1:{self.port}; root {self.directory}; }} }}\n")
+                       f"server {{ listen 127.0.0.1:{self.port}; root {self.directory}; location = /status {{ stub_status; }} }} }}\n")
         self.launch([find_program("nginx"), "-c", config, "-p", self.directory])
 
     def load(self, rate, seconds):
@@ -247,6 +287,13 @@ class Nginx(Server):
         requests, took = re.search(r"(\d+) requests in ([\d.]+)s", out).groups()
         p99, unit = re.search(r"99%\s+([\d.]+)(us|ms|s)", out).groups()
         return Load(int(requests), float(took), float(p99) * {"us": 1, "ms": 1e3, "s": 1e6}[unit], used)
+
+    def endless(self, seconds):
+        return [self.client, "-t1", "-c16", f"-d{int(seconds)}s", f"http://127.0.0.1:{self.port}/index.html"]
+
+    def answered(self):
+        status = ask(self.port, b"GET /status HTTP/1.0\r\n\r\n", b"Waiting")
+        return int(re.search(rb"\n \d+ \d+ (\d+)", status)[1])
 
 
 class MariaDB(Server):
@@ -274,3 +321,11 @@ class MariaDB(Server):
         took = float(re.search(r"total time:\s+([\d.]+)s", out)[1])
         p99_ms = float(re.search(r"99th percentile:\s+([\d.]+)", out)[1])
         return Load(queries, took, p99_ms * 1000, used)
+
+    def endless(self, seconds):
+        return [*self.arguments, f"--time={int(seconds)}", "run"]
+
+    def answered(self):
+        sock = os.path.join(self.directory, "sock")
+        return int(output([find_program("mariadb"), "--no-defaults", "-S", sock, "-u", "root", "-N", "-e",
+                           "show global status like 'Questions'"]).split()[1])
