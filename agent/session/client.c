@@ -30,10 +30,10 @@ int session__program(struct recording *recording, struct program **program)
 
 struct session_moment session__now(struct recording *recording)
 {
-	capture__counts(recording->capture, &recording->rings.counts);
+	capture__counts(recording->capture, &recording->counts);
 	return (struct session_moment){
 		.ts = monotonic_ns(),
-		.seen = recording->rings.counts.seen,
+		.seen = recording->counts.seen,
 		.cpu_ns = recording_cpu_ns(recording),
 	};
 }

@@ -140,7 +140,7 @@ static void take_totals(struct recording *recording, struct live_metrics *live)
 	size_t cnt;
 
 	recording_target_cpu(recording);
-	capture__counts(recording->capture, &recording->rings.counts);
+	capture__counts(recording->capture, &recording->counts);
 	capture__cost(recording->capture, &cnt, &bpf_ns);
 	live->seen = (double)recording_intervals_seen(recording);
 	live->agent_s = (double)(own_cpu_ns() - recording->clock.own_cpu_begin_ns) / 1e9;

@@ -173,7 +173,7 @@ int recording_write_loss(struct recording *recording)
 	uint64_t ts = monotonic_ns();
 	uint32_t cpu_cnt;
 
-	capture__counts(recording->capture, &recording->rings.counts);
+	capture__counts(recording->capture, &recording->counts);
 	loss = capture__loss_per_cpu(recording->capture, &cpu_cnt);
 	for (uint32_t cpu = 0; cpu < cpu_cnt; cpu++)
 		for (int class = 0; class < WL_LOSS_CNT; class ++) {
@@ -204,7 +204,7 @@ static int write_hw(struct recording *recording, uint64_t now)
 /* Replies whose last bytes were held back: "NS:COUNT …". */
 static int write_held(struct recording *recording)
 {
-	const struct capture_counts *counts = &recording->rings.counts;
+	const struct capture_counts *counts = &recording->counts;
 	char text[CAPTURE_HELD_CLASSES * 32] = "";
 	size_t len = 0;
 
@@ -221,7 +221,7 @@ static int write_held(struct recording *recording)
 
 int recording_write_counts(struct recording *recording)
 {
-	const struct capture_counts *counts = &recording->rings.counts;
+	const struct capture_counts *counts = &recording->counts;
 	uint64_t now = recording->clock.end_ts ? recording->clock.end_ts : monotonic_ns();
 
 	journal__say(&recording->journal, "begin_ts", "%" PRIu64, recording->clock.begin_ts);
@@ -279,8 +279,7 @@ static bool target_idles(const struct recording *recording)
 /* A few always do: connections are closed, threads end. */
 static bool many_never_ended(const struct recording *recording)
 {
-	return recording->rings.counts.abandoned >
-	       (recording->rings.counts.seen + recording->rings.counts.abandoned) / 100;
+	return recording->counts.abandoned > (recording->counts.seen + recording->counts.abandoned) / 100;
 }
 
 #define NEVER_ENDED                                                                                                    \
@@ -404,7 +403,7 @@ int recording_write_final(struct recording *recording)
 			      " of them or more to their end: calls in that time were not seen",
 			      unprobed.cnt, (double)unprobed.ns / 1e6, unprobed.gone_cnt);
 	if (many_never_ended(recording))
-		journal__note(&recording->journal, NEVER_ENDED, recording->rings.counts.abandoned);
+		journal__note(&recording->journal, NEVER_ENDED, recording->counts.abandoned);
 	if (recording->target.exited)
 		journal__note(&recording->journal, "the target exited while it was recorded");
 	if (recording->probes_lost)
@@ -421,7 +420,7 @@ int recording_write_final(struct recording *recording)
 
 bool recording_over_limits(const struct recording *recording)
 {
-	const struct wl_loss_count *loss = recording->rings.counts.loss;
+	const struct wl_loss_count *loss = recording->counts.loss;
 	uint64_t unopened = loss[WL_LOSS_OPEN_FULL].lost + loss[WL_LOSS_CUT].lost;
 	uint64_t lost = loss[WL_LOSS_INTERVAL].lost + loss[WL_LOSS_TASK].lost + unopened;
 	uint64_t emitted = loss[WL_LOSS_INTERVAL].emitted + loss[WL_LOSS_TASK].emitted + unopened;
@@ -434,11 +433,11 @@ bool recording_over_limits(const struct recording *recording)
 
 static void say_loss(const struct recording *recording)
 {
-	const struct wl_loss_count *interval = &recording->rings.counts.loss[WL_LOSS_INTERVAL];
+	const struct wl_loss_count *interval = &recording->counts.loss[WL_LOSS_INTERVAL];
 	char text[512] = "";
 
 	for (int class = 0; class < WL_LOSS_CNT; class ++) {
-		uint64_t lost = recording->rings.counts.loss[class].lost;
+		uint64_t lost = recording->counts.loss[class].lost;
 		size_t len = strlen(text);
 
 		if (lost && class != WL_LOSS_MISSED_SWITCH)
@@ -453,7 +452,7 @@ static void say_loss(const struct recording *recording)
 
 static void say_missed_switches(const struct recording *recording)
 {
-	uint64_t missed = recording->rings.counts.loss[WL_LOSS_MISSED_SWITCH].lost;
+	uint64_t missed = recording->counts.loss[WL_LOSS_MISSED_SWITCH].lost;
 
 	if (missed)
 		log_info("this kernel did not report %" PRIu64
@@ -510,10 +509,10 @@ void recording_say_summary(struct recording *recording, const char *dir, const s
 		 " bytes in %s, %.0f per kept interval",
 		 (recording->clock.end_ts - recording->clock.begin_ts) / 1e9,
 		 recording->target.exited ? " (the target exited)" : "", recording_intervals_seen(recording),
-		 recording->rings.counts.selected, rows, stats->bytes, dir, rows ? (double)stats->bytes / rows : 0);
+		 recording->counts.selected, rows, stats->bytes, dir, rows ? (double)stats->bytes / rows : 0);
 	say_loss(recording);
 	if (many_never_ended(recording))
-		log_info(NEVER_ENDED, recording->rings.counts.abandoned);
+		log_info(NEVER_ENDED, recording->counts.abandoned);
 	say_missed_switches(recording);
 	recording_probes_say(recording);
 	recording_trace_say(recording);

@@ -397,7 +397,7 @@ int recording_probes_write_counts(struct recording *recording)
 	journal__say(&recording->journal, "invocations_written", "%" PRIu64, counts.written);
 	journal__say(&recording->journal, "invocations_forgotten", "%" PRIu64, counts.forgotten);
 	journal__say(&recording->journal, "invocations_impossible", "%" PRIu64, counts.impossible);
-	return journal__say(&recording->journal, "probe_unreadable", "%" PRIu64, recording->rings.counts.unreadable);
+	return journal__say(&recording->journal, "probe_unreadable", "%" PRIu64, recording->counts.unreadable);
 }
 
 void recording_probes_say(const struct recording *recording)
@@ -413,7 +413,7 @@ void recording_probes_say(const struct recording *recording)
 	if (counts.missing)
 		log_info("probes: %" PRIu64 " calls of kept intervals no longer fitted into memory (--memory)",
 			 counts.missing);
-	if (recording->rings.counts.unreadable)
+	if (recording->counts.unreadable)
 		log_info("probes: %" PRIu64 " times an expression could not be read",
-			 recording->rings.counts.unreadable);
+			 recording->counts.unreadable);
 }

@@ -107,10 +107,6 @@ struct recorded_windows {
 	uint64_t read_ts; /* the rings were read, to the end */
 };
 
-struct recorded_rings {
-	struct capture_counts counts;
-};
-
 /* Executions of statements whose preparation was not read so far, until all rings have been read. */
 struct recorded_early {
 	VEC(uint64_t) records; /* one after the other, each from a whole word on */
@@ -136,7 +132,7 @@ struct recording {
 	struct journal journal;
 
 	struct capture *capture;
-	struct recorded_rings rings;
+	struct capture_counts counts; /* as they were read last */
 	struct recorded_windows windows;
 	struct governor governor;
 	struct pace *pace; /* NULL: the agent is no idle task */

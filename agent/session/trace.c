@@ -30,7 +30,7 @@ int recording_trace_open(struct recording *recording)
 {
 	struct trace_opts opts = {
 		.memory = memory_for_detail(recording),
-		.window_ns = recording_has_goroutines(recording) ? TRACE_GO_WINDOW_NS : TRACE_WINDOW_NS,
+		.window_ns = recording_has_goroutines(recording) ? TRACE_GO_WINDOW_NS : 0,
 		.append = recording_append,
 		.owner = recording,
 		.data_name = recording_data_name,
@@ -116,7 +116,7 @@ int recording_trace_write_counts(struct recording *recording)
 
 void recording_trace_say(const struct recording *recording)
 {
-	const struct wl_loss_count *loss = recording->rings.counts.loss;
+	const struct wl_loss_count *loss = recording->counts.loss;
 	struct trace_counts counts;
 
 	if (!recording->trace)

@@ -205,5 +205,5 @@ void recording_set_rate(struct recording *recording, double rate)
 uint64_t recording_intervals_seen(const struct recording *recording)
 {
 	return recording_windows_rested(recording) ? (uint64_t)rint(recording->intervals.represented)
-						   : recording->rings.counts.seen;
+						   : recording->counts.seen;
 }
