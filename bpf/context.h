@@ -252,6 +252,9 @@ struct conn {
 	u32 is_connecting;
 	u32 nats;    /* see nats.h */
 	u64 context; /* foreign: in which the request goes on with the reply */
+	u64 replied_ts;  /* when the last recorded reply was sent, or sent again; 0: it is delivered */
+	u32 replied_seq; /* where it ends */
+	u32 zero;
 };
 
 /* Arrival times of datagrams that wait in one socket. */

@@ -267,6 +267,7 @@ struct cpu_context {
 	struct wl_loss_count loss[WL_LOSS_CNT];
 	u64 replies;    /* over TCP, of selected intervals */
 	u64 window_cnt; /* of those that were held: the client's window was closed */
+	u64 resent_cnt; /* of those: a segment was lost and sent again */
 	u64 held_ns;    /* in all */
 	u32 held[HELD_BUCKETS];
 };

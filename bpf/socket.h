@@ -46,6 +46,10 @@ static __always_inline void conn_note_held(struct sock *sk, struct conn *conn, s
 		return;
 	written = tcp_get(tcp, write_seq);
 	sent = tcp_get(tcp, snd_nxt);
+	if (ends) {
+		conn->replied_ts = bpf_ktime_get_ns();
+		conn->replied_seq = written;
+	}
 	if (written == sent || conn->held_ts)
 		return;
 	conn->held_ts = bpf_ktime_get_ns();
@@ -75,22 +79,51 @@ static __always_inline u32 held_bucket(u64 ns)
 	return (octave - HELD_OCTAVE) * 4 + (ns >> (octave - 2) & 3);
 }
 
+static __always_inline void count_held(struct cpu_context *cpu, u64 ns)
+{
+	cpu->held_ns += ns;
+	cpu->held[held_bucket(ns) & (HELD_BUCKETS - 1)]++;
+}
+
 /* The client goes on: it has had the whole reply before, or gets the rest now. */
 static __always_inline void conn_end_held(struct sock *sk, struct conn *conn)
 {
 	struct tcp_sock___delivery *tcp = (void *)sk;
 	struct cpu_context *cpu = this_cpu();
 	u64 left_ts, held_ns;
-	u32 bucket;
 
 	left_ts = BPF_CORE_READ(tcp, write_seq) == BPF_CORE_READ(tcp, snd_nxt) ? BPF_CORE_READ(tcp, tcp_wstamp_ns)
 									       : bpf_ktime_get_ns();
 	held_ns = left_ts > conn->held_ts ? left_ts - conn->held_ts : 0;
 	if (!conn_forget_held(conn) || !cpu || held_ns < 1 << HELD_OCTAVE)
 		return;
-	bucket = held_bucket(held_ns);
-	cpu->held_ns += held_ns;
-	cpu->held[bucket & (HELD_BUCKETS - 1)]++;
+	count_held(cpu, held_ns);
+}
+
+/*
+ * A segment is sent again.  Of a recorded reply that is not acknowledged the client has had nothing so far, or not all;
+ * one that is lost again counts as two shorter ones.  Windows are over by then: the reply, not the time, is selected.
+ */
+static __always_inline int resent(struct sock *sk)
+{
+	struct tcp_sock___delivery *tcp = (void *)sk;
+	struct cpu_context *cpu = this_cpu();
+	struct conn *conn = conn_find(sk);
+	u64 now_ts = bpf_ktime_get_ns(), replied_ts;
+
+	if (!cpu || !conn || conn->foreign || conn->held_ts || !conn->replied_ts)
+		return 0;
+	replied_ts = conn->replied_ts;
+	if ((s32)(conn->replied_seq - BPF_CORE_READ(tcp, snd_una)) <= 0) {
+		conn->replied_ts = 0;
+		return 0;
+	}
+	conn->replied_ts = now_ts;
+	if (now_ts - replied_ts < 1 << HELD_OCTAVE)
+		return 0;
+	cpu->resent_cnt++;
+	count_held(cpu, now_ts - replied_ts);
+	return 0;
 }
 
 static __always_inline bool nothing_to_read(struct sock *sk)

@@ -58,6 +58,12 @@ TRANSMIT(unix_stream_sendmsg)
 TRANSMIT_PAGE(inet_sendpage)
 TRANSMIT_PAGE(unix_stream_sendpage)
 
+SEC("tp_btf/tcp_retransmit_skb")
+int BPF_PROG(on_retransmit, struct sock *sk)
+{
+	return resent(sk);
+}
+
 /* A connection that ends, and the target's new listeners. */
 SEC("tp_btf/inet_sock_set_state")
 int BPF_PROG(on_tcp_state, struct sock *sk, int old_state, int new_state)

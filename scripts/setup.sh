@@ -20,7 +20,7 @@ libraries=(libc6-dev libbpf-dev libdw-dev libelf-dev zlib1g-dev libzstd-dev libj
 build=(gcc g++ make pkg-config clang-19 bpftool "${libraries[@]}")
 # Another distribution's Node.js brings its own npm, which Debian's package conflicts with.
 command -v npm >/dev/null || build+=(npm)
-run_tests=("${build[@]}" libcunit1-dev llvm protobuf-compiler libcap2-bin python3 procps iproute2 util-linux
+run_tests=("${build[@]}" libcunit1-dev llvm protobuf-compiler libcap2-bin python3 procps iproute2 nftables util-linux
 	curl openssl redis-server redis-tools memcached libmemcached-tools postgresql postgresql-contrib nginx apache2-utils
 	apache2 mariadb-server mariadb-client sysbench golang-go chromium fonts-dejavu-core
 	clickhouse-server prometheus python3-scipy tmux zsh fish lighttpd haproxy python3-aiohttp)

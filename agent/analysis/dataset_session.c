@@ -281,6 +281,10 @@ static void session_held(struct dataset *dataset, const struct build_session *se
 	dataset->replies += number;
 	if (build_session__number(session, SESSION_HELD_BY_WINDOW, &number) && number <= UINT32_MAX)
 		dataset->held_by_window += number;
+	if (build_session__number(session, SESSION_RESENT, &number) && number <= UINT32_MAX) {
+		dataset->resent += number;
+		dataset->resent_known = true;
+	}
 	build_session__text(session, SESSION_REPLIES_HELD, &text);
 	while (*text >= '0' && *text <= '9') {
 		char *end;

@@ -38,30 +38,56 @@ static void summarize(struct report_delivery *delivery, const struct dataset *da
 	if (delivery->replies < delivery->held)
 		delivery->replies = delivery->held;
 	delivery->by_window = dataset->held_by_window < delivery->held ? dataset->held_by_window : delivery->held;
+	delivery->resent = dataset->resent < delivery->held ? dataset->resent : delivery->held;
+	delivery->resent_known = dataset->resent_known;
 	delivery->mean_ns = sum / (double)delivery->replies;
 	delivery->held_mean_ns = delivery->held ? sum / (double)delivery->held : NAN;
 	longest_mean(dataset, 0.01 * (double)delivery->replies, &delivery->p99_ns);
 	delivery->late_ns = longest_mean(dataset, (1 - tail) * (double)delivery->replies, &unused);
 }
 
+enum reason { BY_NAGLE, BY_WINDOW, BY_LOSS, REASON_CNT };
+
+static const struct {
+	const char *what; /* of replies in per cent, and milliseconds */
+	const char *look_at;
+} reasons[REASON_CNT] = {
+	[BY_NAGLE] = {"after send(), the last bytes of %.2g %% of the replies stay in the socket for %.3g ms: "
+		      "they wait for the client's delayed acknowledgement (Nagle's algorithm)",
+		      "TCP_NODELAY, or one write for the whole reply, ends it"},
+	[BY_WINDOW] = {"after send(), the last bytes of %.2g %% of the replies stay in the socket for %.3g ms: "
+		       "the client's window is closed, it does not read",
+		       NULL},
+	[BY_LOSS] = {"after send(), a segment of %.2g %% of the replies is lost on its way to the client, and sent "
+		     "again %.3g ms later",
+		     "errors and drops of the links and queues in between tell more (ip -s link, nstat)"},
+};
+
+/* What keeps most of the replies that were held from the client. */
+static enum reason reason_of(const struct report_delivery *delivery)
+{
+	uint64_t nagle = delivery->held - delivery->by_window;
+
+	nagle = nagle > delivery->resent ? nagle - delivery->resent : 0;
+	if (delivery->resent > delivery->by_window && delivery->resent > nagle)
+		return BY_LOSS;
+	return delivery->by_window > nagle ? BY_WINDOW : BY_NAGLE;
+}
+
 static int describe(struct cause *cause, const struct report_delivery *delivery, struct arena *arena)
 {
-	double percent = 100 * (double)delivery->held / (double)delivery->replies;
-	bool window = delivery->by_window * 2 > delivery->held;
+	enum reason reason = reason_of(delivery);
+	const char *look_at = reasons[reason].look_at;
 
-	cause->what = arena__printf(
-		arena, "after send(), the last bytes of %.2g %% of the replies stay in the socket for %.3g ms: %s",
-		percent, delivery->held_mean_ns / 1e6,
-		window ? "the client's window is closed, it does not read"
-		       : "they wait for the client's delayed acknowledgement (Nagle's algorithm)");
+	cause->what =
+		arena__printf(arena, reasons[reason].what, 100 * (double)delivery->held / (double)delivery->replies,
+			      delivery->held_mean_ns / 1e6);
 	cause->evidence = arena__alloc(arena, CAUSE_EVIDENCE_MAX, sizeof(*cause->evidence));
 	if (!cause->what || !cause->evidence)
 		return -ENOMEM;
 	return cause__add_line(
-		cause, arena__strdup(arena, window ? "beside the latency, which ends with the first send() of the reply"
-						   : "beside the latency, which ends with the first send() of the "
-						     "reply; TCP_NODELAY, or one "
-						     "write for the whole reply, ends it"));
+		cause, arena__printf(arena, "beside the latency, which ends with the first send() of the reply%s%s",
+				     look_at ? "; " : "", look_at ? look_at : ""));
 }
 
 /* The causes are the arena's: they move to where there is one place more. */

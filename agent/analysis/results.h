@@ -85,6 +85,7 @@ struct cause_handoff {
 /* Objects of roots whose wait is the kernel's own means; ROOT_DISK, but the last one, which is a quota. */
 #define ROOT_DIRTY_PAGES "dirty-page throttling"
 #define ROOT_RECLAIM     "memory reclaim"
+#define ROOT_NETWORK     "the network" /* between two threads that are both recorded */
 #define ROOT_STOPPED     "stopped by a signal"
 #define ROOT_MEMORY_HIGH "memory.high"
 
@@ -167,7 +168,10 @@ struct root_account {
 /* Replies over TCP, and how long the last bytes of some stayed in the socket after send(); times are of all of them. */
 struct report_delivery {
 	bool known;
-	uint64_t replies, held, by_window; /* held: for longer than 65 µs; by_window: the client's window was closed */
+	uint64_t replies, held; /* held: for longer than 65 µs */
+	uint64_t by_window;     /* of those: the client's window was closed */
+	uint64_t resent;        /* of those: a segment was lost and sent again */
+	bool resent_known;
 	double mean_ns, p99_ns;
 	double late_ns;      /* mean of as many of the longest as there are late intervals */
 	double held_mean_ns; /* of those that were held, NAN: none was */

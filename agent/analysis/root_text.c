@@ -105,6 +105,10 @@ static char *what_text(const struct cause *cause, const struct report *report, s
 		return arena__printf(arena, "disk%s%s: I/O of thread %s%s%s", root->object ? " " : "",
 				     root->object ? root->object : "", thread, in, function);
 	case ROOT_PEER:
+		if (root->object && !strcmp(root->object, ROOT_NETWORK))
+			return arena__strdup(arena,
+					     "the network: what was sent arrives late; TCP sent it again or held it "
+					     "back, or the way is long");
 		return arena__printf(arena, "the other end of a connection: %s%s%s%s", root->role ? thread : "",
 				     root->role && root->object ? " at " : "", root->object ? root->object : "",
 				     root->role || root->object ? "" : "not known");

@@ -6,6 +6,7 @@
 
 /* What a thread received once it was awake may come a little after its wait. */
 #define RECEIVED_AFTER_NS 10000000ULL
+#define UNDER_WAY_MIN_NS  1000000 /* between two threads: the receiving CPU alone takes less */
 #define HANDOFF_LOOKS_MAX 8
 
 static const char *const interrupts = "interrupts";
@@ -283,7 +284,10 @@ static int add_disk(const struct root_trail *trail, const struct path_step *step
 	return roots__add(trail->roots, trail, &leaf, ns);
 }
 
-/* The other end of the connection, by its address. */
+/*
+ * The other end of the connection, by its address; or what lies between, where that end has sent long before the bytes
+ * arrived.
+ */
 static int add_peer(const struct root_trail *trail, const struct path_step *step, struct root_leaf leaf, uint64_t ns)
 {
 	const struct traces *traces = trail->roots->traces;
@@ -300,6 +304,14 @@ static int add_peer(const struct root_trail *trail, const struct path_step *step
 			       ? -ENOMEM
 			       : roots__add(trail->roots, trail, &leaf, ns);
 	}
+	/* Where it waits is told by the waiting thread's stack. */
+	if (step->transit && *address && handoff->from_tid && leaf.to_ts - leaf.from_ts >= UNDER_WAY_MIN_NS) {
+		leaf.key.kind = ROOT_PEER;
+		leaf.tid = step->tid;
+		return roots__text(trail->roots, ROOT_NETWORK, &leaf.key.object)
+			       ? -ENOMEM
+			       : roots__add(trail->roots, trail, &leaf, ns);
+	}
 	if (!*address && !(handoff && handoff->from_tid))
 		return trail->timer_met ? add_own(trail, step, leaf, ROOT_TIMER, NULL, ns)
 					: add_unknown(trail, leaf, *syscall ? syscall : NULL, ns);
@@ -308,7 +320,6 @@ static int add_peer(const struct root_trail *trail, const struct path_step *step
 		return -ENOMEM;
 	if (*address && roots__text(trail->roots, address, &leaf.key.object))
 		return -ENOMEM;
-	/* Where it waits is told by the waiting thread's stack. */
 	leaf.tid = step->tid;
 	return roots__add(trail->roots, trail, &leaf, ns);
 }

@@ -178,6 +178,7 @@ void capture__counts(struct capture *capture, struct capture_counts *counts)
 			keyed += cpus[cpu].keyed;
 			counts->replies += cpus[cpu].replies;
 			counts->held_by_window += cpus[cpu].window_cnt;
+			counts->resent += cpus[cpu].resent_cnt;
 			for (int class = 0; class < HELD_BUCKETS; class ++)
 				counts->held[class].cnt += cpus[cpu].held[class];
 			word_rings__add_emitted(capture->word_rings, cpu, cpus[cpu].loss);

@@ -46,8 +46,8 @@ struct capture_counts {
 	uint64_t abandoned;
 	uint64_t asks, asks_unsure;
 	uint64_t unreadable; /* hits of probes whose expression could not be read */
-	/* Of the replies of selected intervals over TCP: bytes that stayed in the socket after send(). */
-	uint64_t replies, held_by_window;
+	/* Of the replies of selected intervals over TCP: bytes that stayed in the socket after send(), or were lost. */
+	uint64_t replies, held_by_window, resent;
 	struct capture_held {
 		uint64_t ns; /* about that long */
 		uint64_t cnt;

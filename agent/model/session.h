@@ -65,6 +65,7 @@
 #define SESSION_REPLIES        "replies"
 #define SESSION_REPLIES_HELD   "replies_held"
 #define SESSION_HELD_BY_WINDOW "replies_held_window"
+#define SESSION_RESENT         "replies_resent"
 
 #define SESSION_HW_ROTATIONS "hw_rotations"
 #define SESSION_HW_EPOCH_NS  "hw_epoch_ns"

@@ -216,6 +216,7 @@ static int write_held(struct recording *recording)
 						len ? " " : "", counts->held[i].ns, counts->held[i].cnt);
 	journal__say(&recording->journal, SESSION_REPLIES, "%" PRIu64, counts->replies);
 	journal__say(&recording->journal, SESSION_REPLIES_HELD, "%s", text);
+	journal__say(&recording->journal, SESSION_RESENT, "%" PRIu64, counts->resent);
 	return journal__say(&recording->journal, SESSION_HELD_BY_WINDOW, "%" PRIu64, counts->held_by_window);
 }
 

@@ -30,6 +30,8 @@ const char *words_way(const struct cause *cause, const struct cause_way *way)
 	case WL_CATEGORY_IO_DISK:
 		return "while requests waited for a disk";
 	case WL_CATEGORY_IO_NET:
+		if (cause->root.object && !strcmp(cause->root.object, ROOT_NETWORK))
+			return "while requests waited for bytes that were under way";
 		return !way->other && cause->root.kind != ROOT_PEER
 			       ? "while requests waited for a socket or in their event loop"
 			       : "while requests waited for its reply";
@@ -93,6 +95,9 @@ const char *words_advice(const struct report *report, const struct cause *cause)
 	case ROOT_PEER:
 		if (object && !strcmp(object, "the client"))
 			return "the client and the network between, not this server's code";
+		if (object && !strcmp(object, ROOT_NETWORK))
+			return "segments sent again (nstat TcpRetransSegs), drops (ip -s link), TCP_NODELAY at the "
+			       "sender";
 		return "record the other end as well, and report on both recordings together";
 	case ROOT_TIMER:
 		return "whether this sleep, retry or timeout is needed";

@@ -606,13 +606,14 @@ enum waited {
 	FOR_PAGES,   /* of a file */
 	FOR_LOCK,    /* 5 ms at a time, until its holder wakes it */
 	FOR_CLIENT,  /* the rest of the request */
+	FOR_BYTES,   /* that the holder has sent long before they arrive */
 	WAITED_CNT,
 };
 
 static const char *const waited_states[WAITED_CNT] = {
 	[FOR_TIMER] = "blocked.poll",    [IN_LOOP] = "blocked.poll",  [IN_BUSY] = "blocked.poll",
 	[FOR_TIMEOUT] = "blocked.futex", [FOR_PAGES] = "fault.major", [FOR_LOCK] = "blocked.futex",
-	[FOR_CLIENT] = "blocked.net",
+	[FOR_CLIENT] = "blocked.net",    [FOR_BYTES] = "blocked.net",
 };
 
 /* The server goes on with another request after that wait. */
@@ -621,9 +622,29 @@ static bool ends_with_another(enum waited what, bool last)
 	return (what == IN_LOOP && !last) || (what == IN_BUSY && last);
 }
 
+static void put_bytes(struct row_writer *to, uint64_t from_ts, uint64_t to_ts)
+{
+	row_begin(to, SHARD_TABLE_HANDOFF);
+	row_set_str(to, HANDOFF_KIND, "socket");
+	row_set_str(to, HANDOFF_CERTAINTY, "observed");
+	row_set_str(to, HANDOFF_FROM_ADDR, "192.0.2.1:80");
+	row_set_str(to, HANDOFF_TO_ADDR, "192.0.2.2:40000");
+	row_set_u64(to, HANDOFF_SEQ, from_ts);
+	row_set_u64(to, HANDOFF_BYTES, 8);
+	row_set_u64(to, HANDOFF_FROM_PID, SERVER);
+	row_set_u64(to, HANDOFF_FROM_TID, HOLDER);
+	row_set_ts(to, HANDOFF_FROM_TS, from_ts);
+	row_set_u64(to, HANDOFF_TO_PID, SERVER);
+	row_set_u64(to, HANDOFF_TO_TID, SERVER);
+	row_set_ts(to, HANDOFF_TO_TS, to_ts);
+	row_end(to, SHARD_TABLE_HANDOFF);
+}
+
 static void put_wake_up(struct row_writer *to, enum waited what, bool last, uint64_t ts)
 {
-	if (what == FOR_CLIENT || ends_with_another(what, last))
+	if (what == FOR_BYTES)
+		put_bytes(to, ts - 5 * MS + 20 * US, ts + 5 * US);
+	if (what == FOR_CLIENT || what == FOR_BYTES || ends_with_another(what, last))
 		row_put_wakeup(to, SERVER, ts, 0, NULL);
 	else if (what == FOR_LOCK && last)
 		row_put_wakeup(to, SERVER, ts, HOLDER, "holder");
@@ -631,13 +652,15 @@ static void put_wake_up(struct row_writer *to, enum waited what, bool last, uint
 		put_woken_by_timer(to, ts);
 }
 
-static void waiting_server(const char *dir, enum waited what, bool held)
+/* resent: of the replies that are held, as the session says it; NULL: none is held. */
+static void waiting_server(const char *dir, enum waited what, const char *resent)
 {
 	const uint64_t in_select = WL_GO_WAIT | WL_GO_WAIT_SELECT;
 	struct row_writer to;
 
 	row_writer_open(&to, dir, "host", 0x99, SERVER);
-	if (held) {
+	if (resent) {
+		row_put_session(&to, "replies_resent", resent);
 		row_put_session(&to, "replies", "200");
 		row_put_session(&to, "replies_held", "36000000:1 40000000:3");
 		row_put_session(&to, "replies_held_window", "0");
@@ -677,7 +700,7 @@ static void what_ends_a_wait_is_its_root(void)
 {
 	static const enum root_kind kinds[WAITED_CNT] = {
 		[FOR_TIMER] = ROOT_TIMER, [IN_LOOP] = ROOT_TIMER, [IN_BUSY] = ROOT_TIMER,   [FOR_TIMEOUT] = ROOT_TIMER,
-		[FOR_PAGES] = ROOT_DISK,  [FOR_LOCK] = ROOT_CODE, [FOR_CLIENT] = ROOT_PEER,
+		[FOR_PAGES] = ROOT_DISK,  [FOR_LOCK] = ROOT_CODE, [FOR_CLIENT] = ROOT_PEER, [FOR_BYTES] = ROOT_PEER,
 	};
 	static const char *const ways[WAITED_CNT] = {
 		[FOR_TIMER] = "while requests waited for a socket or in their event loop",
@@ -687,6 +710,7 @@ static void what_ends_a_wait_is_its_root(void)
 		[FOR_PAGES] = "as page faults of the request's own work",
 		[FOR_LOCK] = "while requests waited for a lock that it held",
 		[FOR_CLIENT] = "while requests waited for its reply",
+		[FOR_BYTES] = "while requests waited for bytes that were under way",
 	};
 
 	for (enum waited what = 0; what < WAITED_CNT; what++) {
@@ -694,7 +718,7 @@ static void what_ends_a_wait_is_its_root(void)
 		struct found found;
 
 		test_dir__make(&found.dir);
-		waiting_server(found.dir.path, what, false);
+		waiting_server(found.dir.path, what, NULL);
 		found_make(&found, 0.95);
 		check_account(&found.findings.report);
 		CU_ASSERT_FALSE(found.findings.report.delivery.known);
@@ -706,6 +730,9 @@ static void what_ends_a_wait_is_its_root(void)
 			CU_ASSERT_PTR_NOT_NULL(strstr(words_advice(&found.findings.report, first), "page cache"));
 		if (what == FOR_CLIENT) {
 			CU_ASSERT_STRING_EQUAL(first->root.object, "the client");
+		} else if (what == FOR_BYTES) {
+			CU_ASSERT_STRING_EQUAL(first->root.object, ROOT_NETWORK);
+			CU_ASSERT_EQUAL(first->culprit_pid, -1);
 		} else {
 			CU_ASSERT_STRING_EQUAL(first->root.role, what == FOR_LOCK ? "holder" : "server");
 		}
@@ -722,7 +749,7 @@ static void replies_that_are_held_are_ranked(void)
 	struct found found;
 
 	test_dir__make(&found.dir);
-	waiting_server(found.dir.path, FOR_TIMER, true);
+	waiting_server(found.dir.path, FOR_TIMER, "1");
 	found_make(&found, 0.95);
 	report = &found.findings.report;
 	check_account(report);
@@ -737,6 +764,21 @@ static void replies_that_are_held_are_ranked(void)
 	CU_ASSERT_DOUBLE_EQUAL(report->causes[0].share, 15.6 / 25.6, 0.01);
 	CU_ASSERT_EQUAL(report->causes[1].root.kind, ROOT_TIMER);
 	CU_ASSERT(report->causes[0].rank == 1 && report->causes[1].rank == 2);
+	CU_ASSERT(delivery->resent_known && delivery->resent == 1);
+	CU_ASSERT_PTR_NOT_NULL(strstr(report->causes[0].what, "Nagle"));
+	found_free(&found);
+}
+
+static void lost_replies_are_told_from_held_ones(void)
+{
+	struct found found;
+
+	test_dir__make(&found.dir);
+	waiting_server(found.dir.path, FOR_TIMER, "3");
+	found_make(&found, 0.95);
+	CU_ASSERT_FATAL(found.findings.report.cause_cnt >= 1);
+	CU_ASSERT_EQUAL(found.findings.report.delivery.resent, 3);
+	CU_ASSERT_PTR_NOT_NULL(strstr(found.findings.report.causes[0].what, "lost on its way to the client"));
 	found_free(&found);
 }
 
@@ -1475,6 +1517,7 @@ int suite_roots(void)
 		{"what the holder waits for is the root", what_the_holder_waits_for_is_the_root},
 		{"what ends a wait is its root", what_ends_a_wait_is_its_root},
 		{"replies that are held are ranked", replies_that_are_held_are_ranked},
+		{"lost replies are told from held ones", lost_replies_are_told_from_held_ones},
 		{"a crowd is a full machine", a_crowd_is_a_full_machine},
 		{"requests whose type was not seen share a line", requests_whose_type_was_not_seen_share_a_line},
 		{"a function that is not known has no name", a_function_that_is_not_known_has_no_name},
