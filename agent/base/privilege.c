@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #define ARRAY_CNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -54,6 +55,15 @@ int privilege_check(void)
 		return 0;
 	log_error("attaching needs %s: run it as root (report and doctor need no privilege)", missing);
 	return -EPERM;
+}
+
+int privilege_as_caller(void)
+{
+	int err = getuid() ? capabilities_keep(NULL, 0) : 0;
+
+	if (err)
+		log_error("cannot give up the capabilities of this program's file");
+	return err;
 }
 
 /* CAP_SYS_NICE: to come back from SCHED_IDLE (base/priority.h). */

@@ -21,6 +21,11 @@ struct privilege {
 /* What a recording can use; CAP_SYS_ADMIN stands for CAP_BPF and CAP_PERFMON as in the kernel. */
 void privilege_survey(struct privilege privileges[PRIVILEGE_CNT]);
 
+/*
+ * From now on with the rights of the user who started the program, whatever its file gave it (make install SETCAP=1): 0
+ * or -errno after a line.
+ */
+int privilege_as_caller(void);
 /* 0, or -EPERM after one line that names what is missing. */
 int privilege_check(void);
 

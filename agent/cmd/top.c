@@ -170,6 +170,9 @@ int cmd_top(int argc, char **argv)
 	code = OPTIONS_TAKE("top", groups, argc, argv);
 	if (code != OPTIONS_GO_ON)
 		return code;
+	/* A replay is of files that the user names. */
+	if (!args.query.kind && privilege_as_caller())
+		return EXIT_FAILED;
 	code = take_rest(&args, argc - optind, argv + optind);
 	if (!code)
 		code = check_live(&args);

@@ -243,6 +243,35 @@ cleanup:
 	elf_file__free(file);
 }
 
+/* A member of the group cannot read by a replay what he could not read by `report`. */
+static void test_replay(void)
+{
+	struct path program = temp_path("whylate-replay"), closed = temp_path("closed-recording");
+	const struct launch launch = {.user = "nobody", .cpu = ANY_CPU};
+	static const char *const below[] = {"", "/there.wls", "/not-there.wls"};
+
+	if (program_missing("replay_by_the_caller", "setcap"))
+		return;
+	if (!CHECK(run_line("cp %s %s", whylate_path(), program.s) && run_line("mkdir -m 0700 %s", closed.s) &&
+		   run_line("touch %s/there.wls", closed.s)))
+		return;
+	if (!run_line("setcap cap_dac_read_search=ep %s", program.s)) {
+		skip("replay_by_the_caller", "this file system takes no capabilities");
+		return;
+	}
+	for (size_t i = 0; i < sizeof(below) / sizeof(below[0]); i++) {
+		struct process process;
+
+		if (process_launch(&process, &launch, "%s top %s%s 1s 1", program.s, closed.s, below[i]))
+			continue;
+		/* Whether there is such a file is not told either. */
+		CHECK(process_wait(&process, 20) == (i ? 2 : 1));
+		CHECKF(strstr(process_err(&process), i ? "is no recording" : "Permission denied") != NULL, "%s",
+		       process_err(&process));
+		process_end(&process);
+	}
+}
+
 /* --- the processes of commands ------------------------------------------------------------------------------------ */
 
 static bool is_below(pid_t pid, pid_t ancestor)
@@ -509,11 +538,9 @@ cleanup:
 }
 
 static const struct live_test tests[] = {
-	{"debuginfod_by_the_caller", test_debuginfod, SHORT},
-	{"rights_of_commands", test_commands, SHORT},
-	{"forget_confined", test_forget, SHORT},
-	{"projection_confined", test_projection, SHORT},
-	{"reload_elsewhere", test_reload_elsewhere, SHORT},
+	{"debuginfod_by_the_caller", test_debuginfod, SHORT}, {"replay_by_the_caller", test_replay, REST},
+	{"rights_of_commands", test_commands, SHORT},         {"forget_confined", test_forget, SHORT},
+	{"projection_confined", test_projection, SHORT},      {"reload_elsewhere", test_reload_elsewhere, SHORT},
 };
 
 int suite_rights(void)
