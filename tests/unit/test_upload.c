@@ -254,6 +254,23 @@ static void all_go_at_once_and_are_forgotten(void)
 	CU_ASSERT_STRING_EQUAL(end(&fixture), "");
 }
 
+/* A token that is for this machine must not go to the proxy of the others. */
+static void plain_http_passes_no_proxy(void)
+{
+	static const char *const names[] = {"http_proxy", "ALL_PROXY"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		struct fixture fixture;
+
+		begin(&fixture, NULL, 0, 1);
+		setenv(names[i], "http://127.0.0.1:1", 1);
+		uploader__pass(fixture.uploader);
+		unsetenv(names[i]);
+		CU_ASSERT_EQUAL(fixture.shared.sent_blocks, 1);
+		CU_ASSERT_STRING_EQUAL(end(&fixture), "");
+	}
+}
+
 /* Refusals for a while, then success: all arrive, the waiting was as asked, and it is said once and taken back once. */
 static void what_fails_for_now_is_sent_again(void)
 {
@@ -540,6 +557,7 @@ int suite_upload(void)
 		{"waits grow, are capped and differ", waits_grow_are_capped_and_differ},
 		{"what was asked for is waited", what_was_asked_for_is_waited},
 		{"all go at once and are forgotten", all_go_at_once_and_are_forgotten},
+		{"plain HTTP passes no proxy", plain_http_passes_no_proxy},
 		{"what fails for now is sent again", what_fails_for_now_is_sent_again},
 		{"the same trouble is said once", the_same_trouble_is_said_once},
 		{"a block that is refused is counted", a_block_that_is_refused_is_counted},

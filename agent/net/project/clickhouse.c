@@ -315,7 +315,7 @@ static int post(struct clickhouse *server, const char *query, bool once, const v
 		     : once              ? "1"
 					 : "0") < 0)
 		return -ENOMEM;
-	if (!curl_easy_setopt(curl, CURLOPT_URL, url) && !curl_easy_setopt(curl, CURLOPT_POST, 1L) &&
+	if (http_client_url(curl, url) && !curl_easy_setopt(curl, CURLOPT_POST, 1L) &&
 	    !curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers) && !curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body) &&
 	    !curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)sz))
 		err = judge(server, curl_easy_perform(curl));

@@ -99,7 +99,7 @@ static bool set_options(struct otlp_send *send)
 	};
 	bool good = http_client_options(curl, &opts);
 
-	good &= !curl_easy_setopt(curl, CURLOPT_URL, send->opts.url);
+	good &= http_client_url(curl, send->opts.url);
 	good &= !curl_easy_setopt(curl, CURLOPT_POST, 1L);
 	good &= http_client_authority(curl, send->opts.ca_path);
 	good &= http_client_header(&send->headers, "Content-Type: application/x-protobuf");

@@ -186,7 +186,8 @@ static int set_files(struct upload_client *client)
 	return err;
 }
 
-/* What holds for every request.  Proxies are libcurl's affair: it reads https_proxy, no_proxy and their like. */
+/* What holds for every request.  Proxies of HTTPS are libcurl's affair: it reads https_proxy, no_proxy and their like.
+ */
 static bool set_options(struct upload_client *client)
 {
 	CURL *curl = client->curl;
@@ -304,8 +305,8 @@ void upload_client__post(struct upload_client *client, const char *path, const v
 	client->error[0] = '\0';
 	if (asprintf(&url, "%s%s", client->url, path) < 0)
 		url = NULL;
-	if (url && !set_files(client) && !curl_easy_setopt(curl, CURLOPT_URL, url) &&
-	    !curl_easy_setopt(curl, CURLOPT_POST, 1L) && !curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body) &&
+	if (url && !set_files(client) && http_client_url(curl, url) && !curl_easy_setopt(curl, CURLOPT_POST, 1L) &&
+	    !curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body) &&
 	    !curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)sz))
 		code = curl_easy_perform(curl);
 	free(url);

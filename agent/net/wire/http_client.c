@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "net/wire/http_client.h"
 
+#include <strings.h>
+
 bool http_client_has_part(CURLU *url, CURLUPart part)
 {
 	char *text = NULL;
@@ -24,6 +26,13 @@ bool http_client_options(CURL *curl, const struct http_client_opts *opts)
 	good &= !curl_easy_setopt(curl, CURLOPT_WRITEDATA, opts->owner);
 	good &= !curl_easy_setopt(curl, CURLOPT_USERAGENT, "whylate/" WHYLATE_VERSION);
 	return good;
+}
+
+bool http_client_url(CURL *curl, const char *url)
+{
+	const char *proxy = strncasecmp(url, "http://", 7) ? NULL : "";
+
+	return !curl_easy_setopt(curl, CURLOPT_URL, url) && !curl_easy_setopt(curl, CURLOPT_PROXY, proxy);
 }
 
 bool http_client_authority(CURL *curl, const char *path)

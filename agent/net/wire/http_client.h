@@ -18,6 +18,11 @@ struct http_client_opts {
 bool http_client_has_part(CURLU *url, CURLUPart part);
 /* HTTP and HTTPS only, from TLS 1.2 on, without signals. */
 bool http_client_options(CURL *curl, const struct http_client_opts *opts);
+/*
+ * Of the next request.  Without TLS it goes to that machine itself, whatever http_proxy and all_proxy say: a token for
+ * loopback must not leave the machine in the clear.
+ */
+bool http_client_url(CURL *curl, const char *url);
 /* That authority and no other; NULL: those of the system. */
 bool http_client_authority(CURL *curl, const char *path);
 /* False: out of memory, and the headers are as before. */
