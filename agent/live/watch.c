@@ -2,6 +2,7 @@
 #include "live/watch.h"
 
 #include "base/clock.h"
+#include "base/dirs.h"
 #include "base/exit_code.h"
 #include "base/log.h"
 #include "base/privilege.h"
@@ -16,7 +17,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -28,6 +28,7 @@ struct watch {
 	const struct watch_options *options;
 	char *dir;            /* where events go: absolute, the user's program has another working directory */
 	char armed[PATH_MAX]; /* where the shards are until then */
+	int armed_fd;         /* it is in use; -1 */
 	struct watch_user runs_as;
 	struct watch_keep *files;
 	struct watch_state *state;
@@ -121,6 +122,7 @@ static int run_armed(struct watch *watch)
 	watch->recorder = recorder_start(&watch->options->record, watch->armed, WATCH_SHARD_NS);
 	if (watch->recorder < 0) {
 		log_error("cannot start the recorder: %s", strerror(errno));
+		watch_keep__remove(watch->files);
 		return EXIT_FAILED;
 	}
 	privilege_confine_watch();
@@ -170,8 +172,9 @@ static int prepare(struct watch *watch, const char *dir)
 {
 	int err;
 
-	if (mkdir(dir, 0755) && errno != EEXIST) {
-		log_error("cannot make '%s': %s", dir, strerror(errno));
+	err = make_dirs(dir, 0755);
+	if (err) {
+		log_error("cannot make '%s': %s", dir, strerror(-err));
 		return EXIT_FAILED;
 	}
 	watch->dir = realpath(dir, NULL);
@@ -189,6 +192,11 @@ static int prepare(struct watch *watch, const char *dir)
 			 watch->runs_as.name, watch->dir, strerror(-err));
 	snprintf(watch->armed, sizeof(watch->armed), "%s/armed.%d", watch->dir, (int)getpid());
 	watch_keep_sweep(watch->dir);
+	watch->armed_fd = watch_keep_claim(watch->armed);
+	if (watch->armed_fd < 0) {
+		log_error("cannot make '%s': %s", watch->armed, strerror(-watch->armed_fd));
+		return EXIT_FAILED;
+	}
 	watch->files = watch_keep__new(watch->armed, watch->options->when.type, WATCH_BEFORE_NS);
 	watch->state = watch_state__new(&watch->options->when);
 	if (watch->files && watch->state)
@@ -199,13 +207,15 @@ static int prepare(struct watch *watch, const char *dir)
 
 int watch_run(const struct watch_options *options)
 {
-	struct watch watch = {.options = options};
+	struct watch watch = {.options = options, .armed_fd = -1};
 	int code = find_user(&watch);
 
 	if (!code)
 		code = prepare(&watch, options->record.dir);
 	if (!code)
 		code = run_armed(&watch);
+	if (watch.armed_fd >= 0)
+		close(watch.armed_fd);
 	watch_keep__free(watch.files);
 	watch_state__free(watch.state);
 	free(watch.dir);

@@ -4,6 +4,7 @@
 #include "analysis/dataset.h"
 #include "base/dirs.h"
 #include "base/vec.h"
+#include "session/scratch.h"
 #include "shard/columns.h"
 #include "shard/inputs.h"
 
@@ -12,13 +13,14 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+
+#define CLAIM_TRIES 8
 
 struct kept_file {
 	char name[NAME_MAX + 1];
@@ -246,24 +248,18 @@ static int is_event(const struct dirent *entry)
 	return !shape[i] && !entry->d_name[i];
 }
 
-/* Of a watch that was killed. */
-static int is_orphan(const struct dirent *entry)
+static bool is_armed(const char *name)
 {
 	static const char prefix[] = "armed.";
-	const char *digits = entry->d_name + sizeof(prefix) - 1;
-	char *end;
-	long pid;
+	const char *digits = name + sizeof(prefix) - 1;
 
-	if (strncmp(entry->d_name, prefix, sizeof(prefix) - 1) || !isdigit((unsigned char)*digits))
-		return 0;
-	pid = strtol(digits, &end, 10);
-	return !*end && pid > 0 && pid <= INT_MAX && kill((pid_t)pid, 0) && errno == ESRCH;
+	return !strncmp(name, prefix, sizeof(prefix) - 1) && *digits && !digits[strspn(digits, "0123456789")];
 }
 
-static void remove_all_but(const char *dir, int (*filter)(const struct dirent *), uint64_t keep)
+void watch_keep_newest(const char *dir, uint64_t keep)
 {
 	struct dirent **entries;
-	int cnt = scandir(dir, &entries, filter, alphasort);
+	int cnt = scandir(dir, &entries, is_event, alphasort);
 
 	for (int i = 0; i < cnt; i++) {
 		char path[PATH_MAX + 257];
@@ -277,14 +273,36 @@ static void remove_all_but(const char *dir, int (*filter)(const struct dirent *)
 		free(entries);
 }
 
-void watch_keep_newest(const char *dir, uint64_t keep)
+int watch_keep_claim(const char *dir)
 {
-	remove_all_but(dir, is_event, keep);
+	int fd = -EEXIST;
+
+	/* Another one's sweep may come between making it and locking it. */
+	for (int i = 0; fd < 0 && i < CLAIM_TRIES; i++) {
+		if (mkdir(dir, 0755))
+			return -errno;
+		fd = scratch_take(AT_FDCWD, dir);
+	}
+	return fd;
 }
 
+/* A pid does not tell: in a container it is the same one after each start. */
 void watch_keep_sweep(const char *dir)
 {
-	remove_all_but(dir, is_orphan, 0);
+	DIR *place = dir_open(AT_FDCWD, dir, 0);
+	const struct dirent *entry;
+
+	while ((entry = dir_next(place))) {
+		char path[PATH_MAX + 257];
+		int fd = is_armed(entry->d_name) ? scratch_take(dirfd(place), entry->d_name) : -ENOENT;
+
+		if (fd < 0)
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", dir, entry->d_name);
+		watch_remove_dir(path);
+		close(fd);
+	}
+	dir_close(place, 0);
 }
 
 void watch_keep__remove(struct watch_keep *keep)

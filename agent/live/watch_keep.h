@@ -35,7 +35,9 @@ void watch_keep__remove(struct watch_keep *keep);
 void watch_remove_dir(const char *dir);
 /* Removes the oldest events of a directory but `keep`, also those of earlier runs. */
 void watch_keep_newest(const char *dir, uint64_t keep);
-/* Removes what watches that were killed left in it. */
+/* Makes the directory of an armed recording: a descriptor that says it is in use as long as it is open, or -errno. */
+int watch_keep_claim(const char *dir);
+/* Removes what watches that were killed left in it: what nobody says is in use. */
 void watch_keep_sweep(const char *dir);
 
 #endif

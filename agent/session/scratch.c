@@ -16,8 +16,7 @@
 #define RANDOM_SZ 6
 #define TRY_CNT   8
 
-/* The directory, locked, if it is ours and nobody holds it: a descriptor or -errno. */
-static int take(int at_fd, const char *path)
+int scratch_take(int at_fd, const char *path)
 {
 	int fd = openat(at_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), err = 0;
 	struct stat st;
@@ -57,7 +56,7 @@ static void sweep(void)
 		if (strncmp(entry->d_name, PREFIX, strlen(PREFIX)) ||
 		    strlen(entry->d_name) != strlen(PREFIX) + RANDOM_SZ)
 			continue;
-		fd = take(dirfd(place), entry->d_name);
+		fd = scratch_take(dirfd(place), entry->d_name);
 		if (fd < 0)
 			continue;
 		empty(fd);
@@ -77,7 +76,7 @@ int scratch__make(struct scratch *scratch)
 		strcpy(scratch->path, SCRATCH_PLACE "/" PREFIX "XXXXXX");
 		if (!mkdtemp(scratch->path))
 			return -errno;
-		scratch->fd = take(AT_FDCWD, scratch->path);
+		scratch->fd = scratch_take(AT_FDCWD, scratch->path);
 		if (scratch->fd >= 0)
 			return 0;
 		err = scratch->fd;

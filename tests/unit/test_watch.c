@@ -208,12 +208,8 @@ static void events_of_earlier_runs_are_bounded_too(void)
 {
 	static const char *const others[] = {"2026-01-01", "2026-01-01T00-00-00Z.old", "a026-01-01T00-00-00Z"};
 	struct test_dir dir, elsewhere;
-	char link[512], armed[64];
-	pid_t ended = fork();
+	char link[512];
 
-	if (!ended)
-		_exit(0);
-	waitpid(ended, NULL, 0);
 	test_dir__make(&dir);
 	test_dir__make(&elsewhere);
 	make(dir.path, "2026-01-01T00-00-02Z");
@@ -236,17 +232,39 @@ static void events_of_earlier_runs_are_bounded_too(void)
 	CU_ASSERT_EQUAL(symlink(elsewhere.path, link), 0);
 	watch_keep_newest(dir.path, 2);
 	CU_ASSERT_TRUE(is_there(elsewhere.path, "h-7-000000.wls"));
-	/* Only a watch that is gone leaves something to sweep. */
-	snprintf(armed, sizeof(armed), "armed.%d", (int)ended);
-	make(dir.path, armed);
-	make(dir.path, "armed.1");
-	make(dir.path, "armed.1x");
-	watch_keep_sweep(dir.path);
-	CU_ASSERT_FALSE(is_there(dir.path, armed));
-	CU_ASSERT_TRUE(is_there(dir.path, "armed.1"));
-	CU_ASSERT_TRUE(is_there(dir.path, "armed.1x"));
 	test_dir__remove(&dir);
 	test_dir__remove(&elsewhere);
+}
+
+/* Also where it had the number that this one has, as in a container after each start. */
+static void only_a_watch_that_is_gone_leaves_something_to_sweep(void)
+{
+	char mine[512], used[512];
+	struct test_dir dir;
+	int fd;
+
+	test_dir__make(&dir);
+	snprintf(mine, sizeof(mine), "%s/armed.%d", dir.path, (int)getpid());
+	snprintf(used, sizeof(used), "%s/armed.7", dir.path);
+	CU_ASSERT_EQUAL_FATAL(mkdir(mine, 0755), 0);
+	put_shard(mine, "h-7-000000.wls", 10, SECOND_NS, 0);
+	make(dir.path, "armed.1");
+	make(dir.path, "armed.1x");
+	make(dir.path, "armed.");
+	fd = watch_keep_claim(used);
+	CU_ASSERT_TRUE(fd >= 0);
+	watch_keep_sweep(dir.path);
+	CU_ASSERT_TRUE(is_there(dir.path, "armed.7"));
+	CU_ASSERT_FALSE(is_there(dir.path, "armed.1"));
+	CU_ASSERT_TRUE(is_there(dir.path, "armed.1x"));
+	CU_ASSERT_TRUE(is_there(dir.path, "armed."));
+	CU_ASSERT_FALSE(is_there(mine, ""));
+	/* Nobody else's directory is taken. */
+	CU_ASSERT_EQUAL(watch_keep_claim(used), -EEXIST);
+	close(fd);
+	watch_keep_sweep(dir.path);
+	CU_ASSERT_FALSE(is_there(dir.path, "armed.7"));
+	test_dir__remove(&dir);
 }
 
 /* The watch goes on: a later event begins as if there had been none. */
@@ -282,6 +300,8 @@ int suite_watch(void)
 		{"conditions are met when they are", conditions_are_met_when_they_are},
 		{"old shards go and those of an event stay", old_shards_go_and_those_of_an_event_stay},
 		{"events of earlier runs are bounded, too", events_of_earlier_runs_are_bounded_too},
+		{"only a watch that is gone leaves something to sweep",
+		 only_a_watch_that_is_gone_leaves_something_to_sweep},
 		{"an event that cannot begin leaves nothing", an_event_that_cannot_begin_leaves_nothing},
 	};
 
