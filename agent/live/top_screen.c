@@ -184,7 +184,8 @@ static void begin_export(struct screen_state *state)
 {
 	const struct top_source *source = state->source;
 	uint64_t until_ns = state->view.shown_wall_ns, since_ns = until_ns - EXPORT_NS;
-	char since[32], until[32], name[64], cwd[PATH_MAX - 64], text[PATH_MAX + 32];
+	char since[32], until[32], name[64], cwd[PATH_MAX - 64], text[PATH_MAX + 64];
+	int fd;
 
 	if (!state->shown || state->exporter || !getcwd(cwd, sizeof(cwd)))
 		return;
@@ -193,12 +194,20 @@ static void begin_export(struct screen_state *state)
 	format_time(until, sizeof(until), "%Y-%m-%dT%H:%M:%S", until_ns + 999999999);
 	format_time(name, sizeof(name), "whylate-top-%Y%m%d-%H%M%S.html", until_ns);
 	snprintf(state->export_path, sizeof(state->export_path), "%s/%s", cwd, name);
+	/* Nobody else's: the name can be guessed, and this may be root in /tmp. */
+	fd = open(state->export_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	if (fd < 0) {
+		snprintf(text, sizeof(text), "cannot write %s: %s", state->export_path, strerror(errno));
+		say(state, text);
+		return;
+	}
+	close(fd);
 	state->exporter = fork();
 	if (!state->exporter) {
 		const char **argv = calloc(source->path_cnt + 12, sizeof(*argv));
-		int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 		size_t cnt = 0;
 
+		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 		if (!argv || fd < 0)
 			_exit(EXIT_FAILED);
 		argv[cnt++] = "whylate";
@@ -238,7 +247,10 @@ static void end_export(struct screen_state *state)
 	if (WIFEXITED(status) && (WEXITSTATUS(status) == EXIT_DONE || WEXITSTATUS(status) == EXIT_LIMITS)) {
 		snprintf(text, sizeof(text), "wrote %s", state->export_path);
 		say(state, text);
-	} else if (!*state->message || !strncmp(state->message, "writing", 7)) {
+		return;
+	}
+	unlink(state->export_path);
+	if (!*state->message || !strncmp(state->message, "writing", 7)) {
 		snprintf(text, sizeof(text), "cannot write %s", state->export_path);
 		say(state, text);
 	}
