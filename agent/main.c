@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* whylate: why are some of my requests late?  Dispatch only. */
-#include "base/capabilities.h"
 #include "base/log.h"
+#include "base/privilege.h"
 #include "cmd/cmd.h"
+#include "target/nearest.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <locale.h>
 #include <stdio.h>
@@ -47,8 +50,44 @@ static void print_help(FILE *out)
 	fprintf(out, "\n`whylate COMMAND --help` says more. Capture needs root, the rest does not.\n");
 }
 
+static int say_unknown(const char *name)
+{
+	struct nearest nearest;
+
+	if (*name == '-')
+		return usage_error(NULL, "'%s' comes after a command: whylate diagnose %s …", name, name);
+	nearest_init(&nearest, name, 1);
+	for (size_t i = 0; i < COMMAND_CNT; i++)
+		nearest_offer(&nearest, commands[i].name);
+	if (nearest.cnt)
+		return usage_error(NULL, "there is no command '%s': did you mean %s?", name, nearest.names[0]);
+	return usage_error(NULL, "there is no command '%s': see whylate --help", name);
+}
+
+/* A file that is opened must not become the standard error: messages would be written into it. */
+static void fill_standard_fds(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDONLY);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		close(fd);
+}
+
+/* A result that did not get out is none, whichever command had it. */
+static int finish(int code)
+{
+	if ((!fflush(stdout) && !ferror(stdout)) || code != EXIT_DONE)
+		return code;
+	log_error("cannot write to the standard output: %s", strerror(errno));
+	return EXIT_FAILED;
+}
+
 int main(int argc, char **argv)
 {
+	fill_standard_fds();
 	/* Not LC_ALL: numbers are written and read with a point. */
 	setlocale(LC_CTYPE, "");
 	opterr = 0;
@@ -58,19 +97,17 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
 		print_help(stdout);
-		return EXIT_DONE;
+		return finish(EXIT_DONE);
 	}
 	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
 		printf("whylate %s\n", WHYLATE_VERSION);
-		return EXIT_DONE;
+		return finish(EXIT_DONE);
 	}
 	for (size_t i = 0; i < COMMAND_CNT; i++)
 		if (!strcmp(argv[1], commands[i].name)) {
-			if (!commands[i].looks && getuid() && capabilities_keep(NULL, 0)) {
-				log_error("cannot give up the capabilities of this program's file");
+			if (!commands[i].looks && privilege_as_caller())
 				return EXIT_FAILED;
-			}
-			return commands[i].run(argc - 1, argv + 1);
+			return finish(commands[i].run(argc - 1, argv + 1));
 		}
-	return usage_error(NULL, "there is no command '%s': see whylate --help", argv[1]);
+	return say_unknown(argv[1]);
 }

@@ -25,7 +25,7 @@ static const char help[] =
 	"  -d, --duration TIME    30s, 5m, 250ms … (record: default until Ctrl-C)\n"
 	"      --mode counters|trace   sums per interval, or who made it wait, through how many hops, too\n"
 	"      --memory BYTES     trace: mostly for what waits for the end of its interval (default 64M, diagnose: "
-	"32M)\n"
+	"20M)\n"
 	"      --scope N          trace: follow at most so many threads outside the target (default 1000)\n"
 	"      --stacks[=HZ]      sample stacks of threads at work for selected intervals, and of whatever delays "
 	"them\n"

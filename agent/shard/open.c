@@ -13,6 +13,8 @@ struct shard_reader *shards_open(const char *const *paths, size_t path_cnt)
 
 	if (!reader)
 		log_error("cannot read '%s': %s", bad_path ? bad_path : paths[0],
-			  errno == ENODATA ? "no shard (*.wls) there" : strerror(errno));
+			  errno == ENODATA  ? "no shard (*.wls) there"
+			  : errno == EINVAL ? "it is neither a file nor a directory"
+					    : strerror(errno));
 	return reader;
 }
