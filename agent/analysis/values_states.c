@@ -97,7 +97,7 @@ int values_find_states(struct values *values)
 
 		while (end < values->turns.cnt && values->turns.items[end].session == session)
 			end++;
-		err = find_states_of(values, session, values->turns.items + first, end - first);
+		err = find_states_of(values, session, end > first ? values->turns.items + first : NULL, end - first);
 		first = end;
 	}
 	for (size_t r = 0; r < values->rows.cnt && !err; r++) {

@@ -330,7 +330,8 @@ static int make_profile(struct pprof *pprof)
 	if (dataset->host_cnt && dataset->hosts[0].begin_wall_ns)
 		proto__uint(&pprof->profile, FIELD_PROFILE_TIME_NANOS, dataset->hosts[0].begin_wall_ns);
 	if (dataset->duration_s > 0)
-		proto__uint(&pprof->profile, FIELD_PROFILE_DURATION_NANOS, (uint64_t)(dataset->duration_s * 1e9));
+		proto__uint(&pprof->profile, FIELD_PROFILE_DURATION_NANOS,
+			    (uint64_t)fmin(dataset->duration_s * 1e9, 0x1p62));
 	for (uint32_t s = 0; s < pprof->strings.cnt; s++)
 		proto__string(&pprof->profile, FIELD_PROFILE_STRING, pprof->strings.strings[s]);
 	return pprof->profile.err ? pprof->profile.err : pprof->part.err;
