@@ -160,8 +160,7 @@ static void test_usage(void)
 	usage_case("export /tmp --format csv -o some.wls", "some.wls");
 	usage_case("export /tmp --format", "--format");
 	usage_case("export /tmp --frobnicate", "--frobnicate");
-	usage_case("explain", "SID");
-	usage_case("explain /tmp", "SID");
+	usage_case("explain", "recording");
 	usage_case("explain /tmp twelve", "twelve");
 	usage_case("explain /tmp -5", "-5");
 	usage_case("explain --frobnicate /tmp 5", "--frobnicate");
@@ -209,6 +208,9 @@ static void test_trace(void)
 	sid = json_text(report, "path.slowest.0.sid");
 	CHECK(whylate_as(&process, "nobody", 60, "explain %s %s", recording.dir.s, sid) == 0);
 	CHECK(strstr(process_out(&process), sid) != NULL && strstr(process_out(&process), "In all") != NULL);
+	process_end(&process);
+	CHECK(whylate_as(&process, "nobody", 60, "explain %s", recording.dir.s) == 0);
+	CHECK(strstr(process_out(&process), "In all") != NULL);
 	process_end(&process);
 	CHECK(whylate_as(&process, "nobody", 60, "explain %s 18446744073709551615", recording.dir.s) == 1);
 	said_one_line(&process, "sid 18446744073709551615 ", recording.dir.s);
