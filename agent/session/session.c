@@ -13,6 +13,7 @@
 #include "session/recording.h"
 #include "session/streaming.h"
 #include "target/elf_reader.h"
+#include "target/proc_file.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -29,6 +30,7 @@
 /* Records wait for a file's symbols for so long. */
 #define READER_PATIENCE_NS 100000000ULL
 #define POLL_MS            100
+#define ANCESTORS_MAX      8
 #define MAPPED_SZ          (128 << 10)
 #define RING_SZ            (4 << 20)
 /* A program and what it calls take their room beside them. */
@@ -259,6 +261,42 @@ static int read_symbols(struct recording *recording)
 	return err;
 }
 
+/* The nearest ancestor that listens: a worker closes the socket that its parent accepts on.  0: none. */
+static pid_t listening_ancestor(pid_t pid)
+{
+	struct proc_stat stat;
+
+	for (int i = 0; i < ANCESTORS_MAX && !proc_stat_read(pid, &stat) && stat.ppid > 1; i++) {
+		target_processes one = {0};
+		target_listeners listeners = {0};
+		bool listens = !vec_push(&one, (struct target_process){.pid = stat.ppid}) &&
+			       !target_listeners_read(&one, &listeners) && listeners.cnt;
+
+		vec_free(&one);
+		vec_free(&listeners);
+		pid = stat.ppid;
+		if (listens)
+			return pid;
+	}
+	return 0;
+}
+
+static void say_listens_nowhere(pid_t pid)
+{
+	pid_t ancestor = listening_ancestor(pid);
+	char comm[16] = "?";
+
+	target_comm(ancestor, ancestor, comm);
+	if (ancestor)
+		log_warn("process %d listens nowhere, `%s`, which has started it, does: -p %d records the requests of "
+			 "both",
+			 pid, comm, ancestor);
+	else
+		log_warn("process %d listens nowhere: requests are seen only if it starts to; -s FILE makes calls of a "
+			 "function the intervals",
+			 pid);
+}
+
 static int prepare_target(struct recording *recording)
 {
 	const struct record_options *options = recording->options;
@@ -281,9 +319,7 @@ static int prepare_target(struct recording *recording)
 		return err;
 	}
 	if (!recording->target.listeners.cnt)
-		log_warn("process %d listens nowhere: requests are seen only if it starts to; -s FILE makes calls of a "
-			 "function the intervals",
-			 options->pid);
+		say_listens_nowhere(options->pid);
 	return 0;
 }
 
