@@ -9,6 +9,7 @@
 
 #include <arpa/inet.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -269,6 +270,24 @@ static void plain_http_passes_no_proxy(void)
 		CU_ASSERT_EQUAL(fixture.shared.sent_blocks, 1);
 		CU_ASSERT_STRING_EQUAL(end(&fixture), "");
 	}
+}
+
+/* An answer without end would be received for two minutes, and then again. */
+static void an_answer_is_bounded(void)
+{
+	static char huge[4 << 20];
+	const struct answer script[] = {{200, "", huge}};
+	struct fixture fixture;
+
+	signal(SIGPIPE, SIG_IGN); /* of the server */
+	memset(huge, ' ', sizeof(huge) - 1);
+	begin(&fixture, script, 1, 1);
+	uploader__pass(fixture.uploader);
+	CU_ASSERT_EQUAL(fixture.server.request_cnt, 1);
+	CU_ASSERT(!fixture.shared.sent_blocks && fixture.shared.used_bytes);
+	CU_ASSERT_EQUAL(fixture.shared.failure_cnt, 1);
+	CU_ASSERT_EQUAL(count_lines(end(&fixture), "warning: "), 1);
+	signal(SIGPIPE, SIG_DFL);
 }
 
 /* Refusals for a while, then success: all arrive, the waiting was as asked, and it is said once and taken back once. */
@@ -558,6 +577,7 @@ int suite_upload(void)
 		{"what was asked for is waited", what_was_asked_for_is_waited},
 		{"all go at once and are forgotten", all_go_at_once_and_are_forgotten},
 		{"plain HTTP passes no proxy", plain_http_passes_no_proxy},
+		{"an answer is bounded", an_answer_is_bounded},
 		{"what fails for now is sent again", what_fails_for_now_is_sent_again},
 		{"the same trouble is said once", the_same_trouble_is_said_once},
 		{"a block that is refused is counted", a_block_that_is_refused_is_counted},

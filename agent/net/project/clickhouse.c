@@ -291,8 +291,11 @@ static int judge(struct clickhouse *server, CURLcode code)
 	if (status == 200 && !server->exception)
 		return 0;
 	server->code = code_of((const char *)server->answer.items);
-	http_client_line(server->text, sizeof(server->text),
-			 server->answer.cnt ? (const char *)server->answer.items : "an error without a word");
+	if (server->answer.cnt)
+		http_client_line(server->text, sizeof(server->text), (const char *)server->answer.items);
+	else
+		snprintf(server->text, sizeof(server->text),
+			 "HTTP status %ld and no word: is this ClickHouse's HTTP port?", status);
 	/* Something before the server that has no server behind it at the moment. */
 	return !server->code && (status == 502 || status == 503 || status == 504) ? -EHOSTDOWN : -EPROTO;
 }

@@ -26,7 +26,7 @@ struct otlp_send {
 	struct curl_slist *headers;
 	char error[CURL_ERROR_SIZE];
 	uint8_t answer[ANSWER_MAX];
-	size_t answer_sz;
+	size_t answer_sz, received;
 	struct backoff backoff;
 };
 
@@ -60,7 +60,8 @@ static size_t on_answer(char *bytes, size_t one, size_t sz, void *owner)
 	(void)one;
 	memcpy(send->answer + send->answer_sz, bytes, take);
 	send->answer_sz += take;
-	return sz;
+	send->received += sz;
+	return send->received > HTTP_ANSWER_RECEIVED_MAX ? 0 : sz;
 }
 
 static int read_headers(struct otlp_send *send, const char *path)
@@ -243,7 +244,7 @@ static int try_once(struct otlp_send *send, const void *bytes, size_t sz, size_t
 	CURLcode code;
 
 	*asked_ns = 0;
-	send->answer_sz = 0;
+	send->answer_sz = send->received = 0;
 	send->error[0] = '\0';
 	if (curl_easy_setopt(send->curl, CURLOPT_POSTFIELDS, bytes) ||
 	    curl_easy_setopt(send->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)sz))

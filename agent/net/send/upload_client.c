@@ -32,7 +32,7 @@ struct upload_client {
 	struct curl_slist *headers;
 	char error[CURL_ERROR_SIZE];
 	char answer[ANSWER_MAX + 1];
-	size_t answer_sz;
+	size_t answer_sz, received;
 };
 
 const char *upload_url_check(const char *text, bool insecure)
@@ -132,7 +132,8 @@ static size_t on_answer(char *bytes, size_t one, size_t sz, void *owner)
 	(void)one;
 	memcpy(client->answer + client->answer_sz, bytes, take);
 	client->answer_sz += take;
-	return sz;
+	client->received += sz;
+	return client->received > HTTP_ANSWER_RECEIVED_MAX ? 0 : sz;
 }
 
 static int on_progress(void *owner, curl_off_t down_total, curl_off_t down, curl_off_t up_total, curl_off_t up)
@@ -301,7 +302,7 @@ void upload_client__post(struct upload_client *client, const char *path, const v
 	char *url;
 
 	*answer = (struct upload_answer){.frame = -1};
-	client->answer_sz = 0;
+	client->answer_sz = client->received = 0;
 	client->error[0] = '\0';
 	if (asprintf(&url, "%s%s", client->url, path) < 0)
 		url = NULL;

@@ -7,6 +7,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* An answer of which only the beginning is kept ends here: the rest would be received for as long as the server likes.
+ */
+#define HTTP_ANSWER_RECEIVED_MAX (1u << 20)
+
 struct http_client_opts {
 	long connect_s, request_s; /* at most */
 	char *error;               /* CURL_ERROR_SIZE */
