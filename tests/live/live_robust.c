@@ -204,6 +204,27 @@ cleanup:
 	redis_end(&redis);
 }
 
+/* As a daemon may start it: no file that is opened becomes the standard error, to which messages go. */
+static void test_closed_descriptors(void)
+{
+	static const char script[] = "exec \"$@\" <&- >&- 2>&-\n";
+	struct path shell = temp_path("closed.sh"), dir = temp_path("closed-descriptors");
+	struct process process = {0};
+	struct session session;
+	struct redis redis;
+
+	if (!redis_start(&redis, ANY_CPU) || !CHECK(!file_write(shell.s, script, sizeof(script) - 1)) ||
+	    process_start(&process, "sh %s %s record -p %d -d 1s -o %s", shell.s, whylate_path(), redis.process.pid,
+			  dir.s))
+		goto cleanup;
+	CHECK(process_wait(&process, 20) == 0);
+	if (session_read(&session, dir.s, NULL, NULL))
+		session_check(&session);
+cleanup:
+	process_end(&process);
+	redis_end(&redis);
+}
+
 static void test_two_at_once(void)
 {
 	struct recording one = {0}, two = {0};
@@ -317,9 +338,13 @@ cleanup:
 }
 
 static const struct live_test tests[] = {
-	{"exits_before", test_exits_before, REST},  {"exits_during", test_exits_during, SHORT},
-	{"agent_killed", test_agent_killed, SHORT}, {"interrupted", test_interrupted, SHORT},
-	{"two_at_once", test_two_at_once, REST},    {"full_disk", test_full_disk, REST},
+	{"exits_before", test_exits_before, REST},
+	{"exits_during", test_exits_during, SHORT},
+	{"agent_killed", test_agent_killed, SHORT},
+	{"interrupted", test_interrupted, SHORT},
+	{"closed_descriptors", test_closed_descriptors, REST},
+	{"two_at_once", test_two_at_once, REST},
+	{"full_disk", test_full_disk, REST},
 	{"tiny_ring", test_tiny_ring, REST},
 };
 
