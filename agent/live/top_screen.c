@@ -197,7 +197,7 @@ static void begin_export(struct screen_state *state)
 	/* Nobody else's: the name can be guessed, and this may be root in /tmp. */
 	fd = open(state->export_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 	if (fd < 0) {
-		snprintf(text, sizeof(text), "cannot write %s: %s", state->export_path, strerror(errno));
+		snprintf(text, sizeof(text), "%s: cannot write %s", strerror(errno), state->export_path);
 		say(state, text);
 		return;
 	}
