@@ -45,6 +45,26 @@ static void words_of_doing(char *words, size_t sz, const struct factor_line *lin
 	}
 }
 
+static bool same_site(const struct factor_site *a, const struct factor_site *b)
+{
+	return a->call_addr == b->call_addr &&
+	       (!a->caller || !b->caller ? a->caller == b->caller : !strcmp(a->caller, b->caller));
+}
+
+/* Of all sites that look the same from i on; 0: one before it does. */
+static double site_contribution(const struct factor_line *line, size_t i)
+{
+	double sum = 0;
+
+	for (size_t before = 0; before < i; before++)
+		if (same_site(&line->sites[before], &line->sites[i]))
+			return 0;
+	for (size_t s = i; s < line->site_cnt; s++)
+		if (same_site(&line->sites[s], &line->sites[i]))
+			sum += line->sites[s].contribution;
+	return sum;
+}
+
 /* "called: 37 % by `a`, 22 % by `b`": of the variance, where there are several call sites. */
 static void words_of_sites(char *words, size_t sz, const struct factor_line *line)
 {
@@ -52,13 +72,15 @@ static void words_of_sites(char *words, size_t sz, const struct factor_line *lin
 	size_t len = 0;
 
 	*words = '\0';
-	for (size_t i = 0; line->site_cnt > 1 && i < line->site_cnt && i < SITES_TOLD && len < sz; i++) {
+	for (size_t i = 0, told = 0; line->site_cnt > 1 && i < line->site_cnt && told < SITES_TOLD && len < sz; i++) {
 		const struct factor_site *site = &line->sites[i];
+		double contribution = site_contribution(line, i);
 
-		if (fabs(site->contribution) < SHARE_TOLD * fabs(line->contribution))
-			break;
+		if (fabs(contribution) < SHARE_TOLD * fabs(line->contribution))
+			continue;
+		told++;
 		len += (size_t)snprintf(words + len, sz - len, "%s%s by `%.60s`",
-					len ? ", " : "called: ", format_share(share, site->contribution),
+					len ? ", " : "called: ", format_share(share, contribution),
 					site->caller ? site->caller : "the request itself");
 		if (len < sz && site->call_addr)
 			len += (size_t)snprintf(words + len, sz - len, " at 0x%" PRIx64, site->call_addr);
