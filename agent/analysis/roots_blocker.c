@@ -127,8 +127,8 @@ static bool is_for_it(const struct root_trail *trail, const struct path_step *st
 {
 	uint32_t pid = traces_graph_id(trail->session, trail->interval->base.pid);
 
-	return step->depth == 1 && !trail->nest && !step->sid && step->pid == pid && step->via == PATH_VIA_WAKEUP &&
-	       step->wait == WL_CATEGORY_IO_NET;
+	return step->depth == 1 && !trail->nest && !step->sid && step->pid == pid &&
+	       (step->via == PATH_VIA_WAKEUP || step->via == PATH_VIA_HANDOFF) && step->wait == WL_CATEGORY_IO_NET;
 }
 
 /* --- what kept it busy ---------------------------------------------------------------------------------------------

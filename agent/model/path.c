@@ -349,6 +349,8 @@ static int find_queue(struct walk *walk, struct frame *frame)
 	}
 	if (since_ts > frame->low_ts && walk__find_reply(walk, frame, since_ts))
 		return walk__push_reply(walk, frame);
+	if (since_ts > frame->low_ts && walk__find_told(walk, frame, since_ts))
+		return walk__push_told(walk, frame, since_ts);
 	if (since_ts > frame->low_ts && walk__find_last_notice(walk, frame))
 		return walk__push_notice(walk, frame);
 	if (!since_ts)

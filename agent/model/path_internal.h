@@ -108,6 +108,9 @@ bool walk__find_notice(const struct walk *walk, struct frame *frame, const struc
 /* … one of its last waits before at_ts. */
 bool walk__find_last_notice(const struct walk *walk, struct frame *frame);
 int walk__push_notice(struct walk *walk, struct frame *frame);
+/* … a worker thread that wrote to what the loop polls, after since_ts: frame->reply. */
+bool walk__find_told(const struct walk *walk, struct frame *frame, uint64_t since_ts);
+int walk__push_told(struct walk *walk, struct frame *frame, uint64_t since_ts);
 bool walk__is_for_another(const struct walk *walk, const struct frame *frame, const struct graph_segment *wait);
 /* A worker has told the loop later, and nobody is known who ended this wait. */
 bool walk__nobody_ended(const struct walk *walk, const struct frame *frame, const struct graph_segment *wait);

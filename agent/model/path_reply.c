@@ -137,20 +137,46 @@ bool walk__find_last_notice(const struct walk *walk, struct frame *frame)
 	return false;
 }
 
+/* When this thread woke the worker last before it told, else asked_ts. */
+static uint64_t woke_at(const struct walk *walk, const struct frame *frame, uint32_t worker_tid, uint64_t told_ts)
+{
+	size_t cnt;
+	const struct graph_wakeup *wakeups = graph__wakeups(walk->graph, worker_tid, frame->asked_ts, told_ts, &cnt);
+
+	for (size_t i = 0; i < cnt && i < NOTICE_LOOKS_MAX; i++)
+		if (wakeups[cnt - 1 - i].waker_tid == frame->tid)
+			return wakeups[cnt - 1 - i].ts;
+	return frame->asked_ts;
+}
+
+/*
+ * A loop that is busy is woken by nobody: that a worker thread of its process wrote to its pipe, socket or eventfd
+ * tells that it was done.
+ */
+bool walk__find_told(const struct walk *walk, struct frame *frame, uint64_t since_ts)
+{
+	frame->reply = newest_handoff(walk->graph, frame->tid, since_ts, frame->at_ts, REPLY_LOOKS_MAX, last,
+				      (is_message(last) || last->kind == WL_HANDOFF_EVENTFD) && last->from_tid &&
+					      last->from_tid != frame->tid && last->from_pid == walk->interval->pid &&
+					      last->from_ts > since_ts && last->from_ts <= frame->at_ts);
+	return frame->reply;
+}
+
+int walk__push_told(struct walk *walk, struct frame *frame, uint64_t since_ts)
+{
+	frame->queue_ts = frame->reply->from_ts;
+	frame->asked_ts = since_ts;
+	frame->asked_ts = woke_at(walk, frame, frame->reply->from_tid, frame->reply->from_ts);
+	walk->worker_tid = frame->reply->from_tid;
+	return walk__push_edge(walk, frame, NULL, frame->reply);
+}
+
 /* The worker had it since this thread woke it, or since the thread last ran for the interval. */
 int walk__push_notice(struct walk *walk, struct frame *frame)
 {
-	size_t cnt;
-	const struct graph_wakeup *wakeups =
-		graph__wakeups(walk->graph, frame->notice->waker_tid, frame->asked_ts, frame->notice->ts, &cnt);
-
 	frame->queue_ts = frame->notice->ts;
 	walk->worker_tid = frame->notice->waker_tid;
-	for (size_t i = 0; i < cnt && i < NOTICE_LOOKS_MAX; i++)
-		if (wakeups[cnt - 1 - i].waker_tid == frame->tid) {
-			frame->asked_ts = wakeups[cnt - 1 - i].ts;
-			break;
-		}
+	frame->asked_ts = woke_at(walk, frame, frame->notice->waker_tid, frame->notice->ts);
 	return walk__push_edge(walk, frame, frame->notice, NULL);
 }
 

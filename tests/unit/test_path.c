@@ -103,6 +103,28 @@ static void an_event_loop_waits_for_its_worker(void)
 }
 
 /*
+ * The loop has others to serve, so that nobody wakes it while the worker is busy: the byte that the worker wrote to the
+ * loop's pipe says that it was done.  What another worker wrote before the loop gave the interval away is older.
+ */
+static void a_busy_loop_reads_that_its_worker_is_done(void)
+{
+	struct graph *graph = graph__new();
+	struct graph_interval interval = fixture_interval(SID, 0, 0, 100, 1);
+
+	fixture_segment(graph, 1, 0, 10, WL_STATE_RUNNING, SID);
+	fixture_segment(graph, 1, 10, 90, WL_STATE_RUNNING, SID + 1);
+	fixture_segment(graph, 1, 90, 100, WL_STATE_RUNNING, SID);
+	fixture_lock_wait(graph, 5, 0, 9, 0, 0x40, 0);
+	fixture_wakeup(graph, 5, 9, 1);
+	fixture_segment(graph, 5, 9, 70, WL_STATE_RUNNING, 0);
+	fixture_segment(graph, 6, 0, 100, WL_STATE_RUNNING, 0);
+	fixture_handoff(graph, WL_HANDOFF_UNIX, 6, 5, 1, 20, 0);
+	fixture_handoff(graph, WL_HANDOFF_UNIX, 5, 70, 1, 89, 0);
+	fixture_expect(graph, &interval, 0, "oncpu@1 0-10; io.net@5<5 10-70; queue@1<1 70-90; oncpu@1 90-100");
+	graph__free(graph);
+}
+
+/*
  * Another process, or the interrupt that its bytes came by, wakes the loop with another request: what this interval
  * waits for is not known.
  */
@@ -733,6 +755,7 @@ int suite_path(void)
 		{"an event loop waits for the reply", an_event_loop_waits_for_the_reply},
 		{"a wait with a timeout goes on", a_wait_with_a_timeout_goes_on},
 		{"an event loop waits for its worker", an_event_loop_waits_for_its_worker},
+		{"a busy loop reads that its worker is done", a_busy_loop_reads_that_its_worker_is_done},
 		{"who asks for another explains nothing", who_asks_for_another_explains_nothing},
 		{"an event loop waits for the process that it forked",
 		 an_event_loop_waits_for_the_process_that_it_forked},
