@@ -71,7 +71,7 @@ static uint32_t line_of(const struct work *work, uint32_t key, uint32_t node)
 {
 	const struct samples *samples = work->opts->roots->samples;
 
-	for (; node != SAMPLE_ROOT; node = samples->nodes.items[node].parent)
+	for (;; node = samples->nodes.items[node].parent) {
 		for (uint32_t l = 0; l < work->lines->cnt; l++) {
 			const struct root_line *line = &work->lines->lines[l];
 
@@ -79,7 +79,9 @@ static uint32_t line_of(const struct work *work, uint32_t key, uint32_t node)
 			    line->branch.top == node)
 				return l;
 		}
-	return work->rest[key];
+		if (node == SAMPLE_ROOT)
+			return work->rest[key];
+	}
 }
 
 static void find_rests(struct work *work)

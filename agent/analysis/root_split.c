@@ -12,6 +12,7 @@
 #define MIXED_SHARE     0.25 /* of the pairs of samples in one unit that a mixture would have in several children */
 #define MIXED_PAIRS_MIN 6
 #define TYPICAL_SHARE   0.1 /* of the typical time a branch may take in on its way up */
+#define SHOWN_SHARE     0.5 /* of the whole: its call path is shown for all of it */
 #define DEPTH_MAX       512
 
 struct tree {
@@ -113,14 +114,21 @@ static bool is_entry(const struct tree *tree, uint32_t node, uint32_t child)
 	       *samples_name(tree->samples, node) != '[';
 }
 
-/* The child that holds nearly all of the difference; 0: none. */
-static uint32_t best_child(const struct tree *tree, uint32_t node)
+static uint32_t largest_child(const struct tree *tree, uint32_t node)
 {
 	uint32_t best = 0;
 
 	for (uint32_t child = tree->first_child[node]; child; child = tree->next_sibling[child])
 		if (!best || difference(tree, child) > difference(tree, best))
 			best = child;
+	return best;
+}
+
+/* The child that holds nearly all of the difference; 0: none. */
+static uint32_t best_child(const struct tree *tree, uint32_t node)
+{
+	uint32_t best = largest_child(tree, node);
+
 	if (!best || is_entry(tree, node, best))
 		return 0;
 	return difference(tree, best) >= most_share(tree, node) * difference(tree, node) ? best : 0;
@@ -211,6 +219,23 @@ static struct root_branch branch_of_cut(const struct tree *tree, uint32_t cut, u
 	return branch;
 }
 
+/*
+ * One cause whose stacks begin in several places: in a goroutine and on the runtime's own stack, or where some could
+ * not be unwound.  What most of it does is shown, the branch is all of it.
+ */
+static void add_whole(struct root_split *split, const struct tree *tree)
+{
+	uint32_t first = largest_child(tree, SAMPLE_ROOT), cut = first, child;
+
+	if (!first || difference(tree, first) < SHOWN_SHARE * difference(tree, SAMPLE_ROOT) ||
+	    is_entry(tree, SAMPLE_ROOT, first))
+		return;
+	for (unsigned depth = 0; depth < DEPTH_MAX && (child = best_child(tree, cut)); depth++)
+		cut = child;
+	split->branches[split->cnt] = branch_of_cut(tree, cut, SAMPLE_ROOT);
+	split->branches[split->cnt++].top = SAMPLE_ROOT;
+}
+
 static void walk(struct root_split *split, struct tree *tree, uint32_t node, uint32_t floor, unsigned depth)
 {
 	uint32_t apart[ROOT_BRANCHES_MAX], child;
@@ -227,7 +252,9 @@ static void walk(struct root_split *split, struct tree *tree, uint32_t node, uin
 	}
 	for (size_t i = 0; i < cnt; i++)
 		walk(split, tree, apart[i], node, depth + 1);
-	if (!cnt && node != SAMPLE_ROOT && split->cnt < ROOT_BRANCHES_MAX)
+	if (!cnt && node == SAMPLE_ROOT)
+		add_whole(split, tree);
+	else if (!cnt && split->cnt < ROOT_BRANCHES_MAX)
 		split->branches[split->cnt++] = branch_of_cut(tree, node, floor);
 }
 
@@ -245,6 +272,8 @@ int root_split__make(struct root_split *split, const struct samples *samples, co
 		err = -ENOMEM;
 	if (!err && tree.late_ns[SAMPLE_ROOT] > 0)
 		walk(split, &tree, SAMPLE_ROOT, SAMPLE_ROOT, 0);
+	if (!err && split->cnt && split->branches[0].top == SAMPLE_ROOT)
+		split->branch_of[SAMPLE_ROOT] = 1;
 	for (uint32_t node = 1; !err && node < samples->nodes.cnt; node++) {
 		split->branch_of[node] = split->branch_of[samples->nodes.items[node].parent];
 		for (size_t b = 0; b < split->cnt; b++)

@@ -1403,8 +1403,8 @@ static void what_goes_with_a_root_is_of_its_gain(void)
 	found_free(&found);
 }
 
-/* A late function computes by itself and calls another one from time to time: that is one cause. */
-static void a_function_and_what_it_calls_are_one_root(void)
+/* A late function computes by itself, or is at something else at two ticks of five. */
+static void expect_merge(const char *else_frames)
 {
 	struct loop *loop = calloc(1, sizeof(*loop));
 	const struct report *report;
@@ -1420,7 +1420,7 @@ static void a_function_and_what_it_calls_are_one_root(void)
 
 		row_put_segment(&loop->to, SERVER, ts, ts + ns, "running", k);
 		for (uint64_t at = 500 * US; at < ns; at += MS)
-			put_tick(loop, ts + at, at / MS % 5 < 3 ? "_start;main;merge" : "_start;main;merge;copy");
+			put_tick(loop, ts + at, at / MS % 5 < 3 ? "_start;main;merge" : else_frames);
 		row_put_interval(&loop->to, k, SERVER, "tcp:80", ts, ts + ns, 0, 0);
 	}
 	row_writer_close(&loop->to);
@@ -1428,10 +1428,23 @@ static void a_function_and_what_it_calls_are_one_root(void)
 	report = &found.findings.report;
 	check_account(report);
 	CU_ASSERT_EQUAL_FATAL(report->cause_cnt, 1);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(report->causes[0].function);
 	CU_ASSERT_STRING_EQUAL(report->causes[0].function, "merge");
 	CU_ASSERT_DOUBLE_EQUAL(report->causes[0].share, 1, 0.01);
 	found_free(&found);
 	free(loop);
+}
+
+/* One that it calls from time to time is one cause with it. */
+static void a_function_and_what_it_calls_are_one_root(void)
+{
+	expect_merge("_start;main;merge;copy");
+}
+
+/* So is what a runtime does for it on a stack of its own; most of the time tells. */
+static void what_begins_in_two_places_is_one_root(void)
+{
+	expect_merge("systemstack;scan");
 }
 
 /* A third of the late requests began before they could be read: with the same call path as the others they are of one
@@ -1522,6 +1535,7 @@ int suite_roots(void)
 		{"requests whose type was not seen share a line", requests_whose_type_was_not_seen_share_a_line},
 		{"a function that is not known has no name", a_function_that_is_not_known_has_no_name},
 		{"a function and what it calls are one root", a_function_and_what_it_calls_are_one_root},
+		{"what begins in two places is one root", what_begins_in_two_places_is_one_root},
 		{"what goes with a root is of its gain", what_goes_with_a_root_is_of_its_gain},
 		{"what the kernel throttles is told", what_the_kernel_throttles_is_told},
 		{"what keeps the owner of a spin lock is the root", what_keeps_the_owner_of_a_spin_lock_is_the_root},
