@@ -311,8 +311,11 @@ VERIFIED_ONCE int goroutine__enter(struct thread *thread, u64 g)
 	goroutine = goroutine__of(thread->pid, g);
 	if (!goroutine)
 		return 0;
-	if (cfg_knobs.stacks && goroutine->stack_key)
+	if (cfg_knobs.stacks) {
+		if (!goroutine->stack_key && !goroutine->current_recorded)
+			goroutine__sample(thread, g);
 		goroutine__tell_stack(goroutine);
+	}
 	thread->is_go = 1;
 	thread__end_stale_fault(thread);
 	thread__cut(thread);

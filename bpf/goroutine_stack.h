@@ -7,6 +7,7 @@
 #ifndef WHYLATE_BPF_GOROUTINE_STACK_H
 #define WHYLATE_BPF_GOROUTINE_STACK_H
 
+#include "delay.h"
 #include "goroutine_records.h"
 #include "stack_waits.h"
 
@@ -15,6 +16,8 @@
 /* Of struct runtime.g, whose first member is {lo, hi} of its stack. */
 #define GO_STACK_HI 8
 #define DWARF_RBP   6
+/* Shorter waits for no selected interval are in nobody's way for long. */
+#define GO_DELAYING_NS 1000000
 
 struct go_registers {
 	u64 sp, pc, bp;
@@ -43,7 +46,29 @@ static __always_inline u64 go__key(const struct go_registers *regs)
 	return key;
 }
 
-/* Was it sent? */
+static __always_inline bool goroutine__is_off(const struct goroutine *goroutine)
+{
+	return goroutine->state == GOROUTINE_WAITS || goroutine->state == GOROUTINE_READY;
+}
+
+static __always_inline u64 goroutine__wait_ts(const struct goroutine *goroutine)
+{
+	return goroutine->since_ts - (goroutine->state == GOROUTINE_READY ? goroutine->waited_ns : 0);
+}
+
+/*
+ * A wait for no selected interval matters if one goes on nowhere, which it may delay.  A goroutine that waits for a
+ * request delays none.
+ */
+static __always_inline u32 goroutine__delays(const struct goroutine *goroutine, u64 now)
+{
+	if (goroutine->recording || goroutine->wait == WL_GO_WAIT_IO || goroutine->wait == WL_GO_WAIT_START ||
+	    now < goroutine__wait_ts(goroutine) + GO_DELAYING_NS)
+		return 0;
+	return hidden_cnt();
+}
+
+/* open: of its selected interval, NULL: it has none.  Was it sent? */
 static __always_inline bool goroutine__send_stack(struct stack_cpu *scratch, const struct goroutine *goroutine,
 						  const struct open_interval *open, const struct go_registers *regs,
 						  u64 hi)
@@ -51,14 +76,14 @@ static __always_inline bool goroutine__send_stack(struct stack_cpu *scratch, con
 	struct wl_stack_record *record = (struct wl_stack_record *)scratch->record;
 	u64 sz = stack_controls.max_sz, got;
 
-	record->ts = goroutine->since_ts;
-	record->sid = goroutine->current_sid;
+	record->ts = goroutine__wait_ts(goroutine);
+	record->sid = open ? goroutine->current_sid : 0;
 	record->period_ns = 0;
 	record->key = goroutine->stack_key;
-	record->context = open->context;
+	record->context = open ? open->context : 0;
 	record->pid = goroutine->pid;
 	record->tid = goroutine->tid;
-	record->rate = open->rate;
+	record->rate = open ? open->rate : controls.selection;
 	record->delays = 0;
 	record->state = wait_state(goroutine->wait);
 	record->flags = WL_STACK_WAITS;
@@ -88,7 +113,10 @@ static __always_inline struct goroutine *goroutine__known(u32 pid, u64 g)
 	return bpf_map_lookup_elem(&goroutines, &key);
 }
 
-/* The goroutine has just left the thread, to wait. */
+/*
+ * The goroutine has just left the thread, to wait; or, where it has no selected interval, its wait is over and a thread
+ * is about to run it: its registers are still kept, and how long it has waited is known.
+ */
 VERIFIED_ONCE int goroutine__sample(struct thread *thread, u64 g)
 {
 	struct known_stack fresh = {.hits = 1, .check_at = CHECK_FIRST}, *known;
@@ -99,10 +127,13 @@ VERIFIED_ONCE int goroutine__sample(struct thread *thread, u64 g)
 	struct go_registers regs;
 	u64 hi = 0, key;
 
-	if (!goroutine || !layout || !scratch || !stack_controls.gap_ns || goroutine->state != GOROUTINE_WAITS)
+	if (!goroutine || !layout || !scratch || !stack_controls.gap_ns || !goroutine__is_off(goroutine))
 		return 0;
 	open = goroutine__open(goroutine);
-	if (!open || open->paused || !go__read_registers(&regs, layout, g))
+	if (open ? open->paused : !goroutine__delays(goroutine, bpf_ktime_get_ns()))
+		return 0;
+	/* The runtime clears the stack pointer of one that it runs. */
+	if (!go__read_registers(&regs, layout, g) || !regs.sp)
 		return 0;
 	key = go__key(&regs) ^ wait_state(goroutine->wait);
 	goroutine->stack_key = key;
@@ -113,7 +144,7 @@ VERIFIED_ONCE int goroutine__sample(struct thread *thread, u64 g)
 	/* An interrupt, or another task in the middle of this, has it: the next such wait is copied. */
 	if (hi <= regs.sp || __sync_val_compare_and_swap(&scratch->busy, 0, 1))
 		return 0;
-	if (take_copy(scratch, goroutine->since_ts) && goroutine__send_stack(scratch, goroutine, open, &regs, hi) &&
+	if (take_copy(scratch, bpf_ktime_get_ns()) && goroutine__send_stack(scratch, goroutine, open, &regs, hi) &&
 	    !known)
 		bpf_map_update_elem(&known_stacks, &key, &fresh, BPF_ANY);
 	*(volatile u32 *)&scratch->busy = 0;
@@ -131,9 +162,14 @@ VERIFIED_ONCE int goroutine__tell_stack(struct goroutine *goroutine)
 		return 0;
 	record.key = goroutine->stack_key;
 	goroutine->stack_key = 0;
-	open = goroutine__open(goroutine);
-	if (!open || now <= goroutine->since_ts)
+	if (!record.key || now <= goroutine->since_ts)
 		return 0;
+	open = goroutine__open(goroutine);
+	if (!open) {
+		record.delays = goroutine__delays(goroutine, now);
+		if (!record.delays)
+			return 0;
+	}
 	record.ts = goroutine->since_ts;
 	record.blocked_ns = now - goroutine->since_ts;
 	if (goroutine->state == GOROUTINE_READY) {
@@ -147,9 +183,9 @@ VERIFIED_ONCE int goroutine__tell_stack(struct goroutine *goroutine)
 		if (!record.chance || bpf_get_prandom_u32() >= record.chance)
 			return 0;
 	}
-	record.sid = goroutine->current_sid;
-	record.context = open->context;
-	record.rate = open->rate;
+	record.sid = open ? goroutine->current_sid : 0;
+	record.context = open ? open->context : 0;
+	record.rate = open ? open->rate : controls.selection;
 	record.object = WL_GO_WAIT | goroutine->wait;
 	record.pid = goroutine->pid;
 	record.tid = goroutine->tid;

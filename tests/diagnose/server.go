@@ -86,6 +86,15 @@ func askCache(ms int) {
 	}
 }
 
+// A pause with a lock taken.
+//
+//go:noinline
+func refreshToken(ms int) {
+	store.Lock()
+	time.Sleep(time.Duration(ms) * time.Millisecond)
+	store.Unlock()
+}
+
 func serve(slow bool) {
 	slow = slow && !off
 	switch plant {
@@ -98,6 +107,10 @@ func serve(slow bool) {
 		if slow {
 			compactStore(slowFor)
 		}
+		store.Unlock()
+	case "go-lock-sleep":
+		store.Lock()
+		sink++
 		store.Unlock()
 	case "go-chan":
 		done := make(chan bool)
@@ -126,6 +139,14 @@ func main() {
 				if !off {
 					indexAll(2 * slowFor)
 				}
+			}
+		}()
+	}
+	if plant == "go-lock-sleep" && !off {
+		go func() {
+			for {
+				time.Sleep(180 * time.Millisecond)
+				refreshToken(slowFor)
 			}
 		}()
 	}
