@@ -3,12 +3,15 @@
  * Trace mode: block I/O of the whole machine, because a disk is shared: who handed it to the block layer, how long it
  * was queued there and how long the device had it.  The wake-ups in its completion name it by its complete_ts.
  */
+#include "follow.h"
 #include "oncpu.h"
 #include "segment.h"
 #include "thread.h"
 
 #define REQ_OP_MASK  0xff
 #define REQ_OP_WRITE 1
+/* A selected interval that has waited for a disk that long ago may do so again. */
+#define RIVAL_REACH_NS 1000000000ULL
 
 struct gendisk___numbers {
 	int major;
@@ -46,6 +49,15 @@ struct {
 	__type(value, struct block_io);
 } block_ios SEC(".maps");
 
+/* What else uses a disk may be why intervals wait for it: what it is at is wanted then. */
+static __always_inline struct thread *follow_rival(struct task_struct *task, u64 now)
+{
+	u64 disk_ts = *(volatile u64 *)&controls.disk_ts;
+	struct cpu_context *cpu = this_cpu();
+
+	return cpu && cfg_knobs.stacks && task->mm && now < disk_ts + RIVAL_REACH_NS ? follow_current(cpu) : NULL;
+}
+
 SEC("tp_btf/block_bio_queue")
 int BPF_PROG(on_bio_queue, void *bio)
 {
@@ -56,6 +68,8 @@ int BPF_PROG(on_bio_queue, void *bio)
 
 	if (at_rest())
 		return 0;
+	if (!thread)
+		thread = follow_rival(task, io.queue_ts);
 	if (thread)
 		io.tid = thread->tid;
 	bpf_map_update_elem(&block_ios, &key, &io, BPF_ANY);

@@ -91,7 +91,7 @@ struct runq_list {
 
 enum outside {
 	OUTSIDE_NOT,
-	OUTSIDE_FOLLOWED, /* it woke or fed a followed thread */
+	OUTSIDE_FOLLOWED, /* it woke or fed a followed thread, or used a disk that one waited for */
 	OUTSIDE_LEFT,     /* it was one of the target's until it left the target's cgroup */
 };
 
@@ -147,7 +147,8 @@ struct thread {
 	u64 stack_ts; /* when the wait under way began, 0: it is not recorded */
 	u64 stack_key, stack_sid, stack_context, stack_object;
 	u64 python_thread; /* where CPython keeps it; 0: not known */
-	u64 stack_next_ts; /* a wait that is for no selected interval is not looked at before */
+	u64 stack_next_ts; /* a wait that is for no selected interval is not looked at before … */
+	u64 stack_long_ts; /* … nor is a long one that comes earlier */
 	u32 stack_rate, stack_state, stack_sysno, stack_flags, stack_cpu;
 	u32 queued_cpu, queued_cnt; /* see delay.h: CPU + 1, 0: in no run queue */
 	u32 blocked_cnt, owed_tid;

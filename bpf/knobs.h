@@ -126,6 +126,7 @@ struct controls {
 	u64 udp_ports[KNOB_PORT_WORDS];
 	/* What the programs write lies apart from what all of them read. */
 	u64 waited_ts __attribute__((aligned(CACHE_LINE))); /* stacks: when one of the waiting was woken last */
+	u64 disk_ts;      /* trace mode: when one with a selected interval was last woken of its wait for a disk */
 	u32 taken_cnt;    /* probes: changes when a thread takes another one's interval over */
 	u32 outside_cnt;  /* trace mode: threads outside the target that are followed */
 	u32 cgroup_moves; /* tasks that moved to another cgroup: some may have joined the target, or left it */

@@ -22,7 +22,8 @@
 struct stack_controls stack_controls;
 
 /* Waits for no selected interval are looked at so often per thread: they matter where others wait for them. */
-#define DELAYING_GAP_NS 1000000
+#define DELAYING_GAP_NS      1000000
+#define TASK_UNINTERRUPTIBLE 2
 /* The kernel's tick comes at multiples of its period; what comes later than this part of it is another timer. */
 #define TICK_LATE_OF 8
 
@@ -228,7 +229,31 @@ static __always_inline bool is_idle(struct thread *thread, u32 state)
 	       (state == WL_STATE_BLOCKED_NET || state == WL_STATE_BLOCKED_POLL);
 }
 
-static __always_inline void wait_begins(void *ctx, struct task_struct *task, struct thread *thread)
+/* A wait for a timer, or one that no signal ends (a disk, a lock of the kernel's). */
+static __always_inline bool is_long(struct task_struct *task, unsigned int task_state)
+{
+	long nr = call_of(task, (struct pt_regs *)bpf_task_pt_regs(task));
+
+	return task_state & TASK_UNINTERRUPTIBLE ||
+	       (nr >= 0 && cfg_knobs.wait_class[nr & (KNOB_SYSCALLS - 1)] == WAIT_SLEEP);
+}
+
+/* Is the thread, which works for no selected interval, not to be looked at again so soon?  Long waits count apart. */
+static __always_inline bool was_just_seen(struct task_struct *task, struct thread *thread, unsigned int task_state,
+					  u64 now)
+{
+	if (now >= thread->stack_next_ts) {
+		thread->stack_next_ts = now + DELAYING_GAP_NS;
+		return false;
+	}
+	if (now < thread->stack_long_ts || !is_long(task, task_state))
+		return true;
+	thread->stack_long_ts = now + DELAYING_GAP_NS;
+	return false;
+}
+
+static __always_inline void wait_begins(void *ctx, struct task_struct *task, struct thread *thread,
+					unsigned int task_state)
 {
 	struct stack_cpu *scratch = this_scratch(SCRATCH_SAMPLE);
 	struct known_stack fresh = {.hits = 1, .check_at = CHECK_FIRST}, *known;
@@ -244,11 +269,8 @@ static __always_inline void wait_begins(void *ctx, struct task_struct *task, str
 	thread->stack_context = 0;
 	if (!works_for_selected(thread, &thread->stack_sid, &thread->stack_context, &thread->stack_rate)) {
 		thread->stack_rate = controls.selection;
-		if (!is_wanted_always(thread)) {
-			if (now < thread->stack_next_ts)
-				return;
-			thread->stack_next_ts = now + DELAYING_GAP_NS;
-		}
+		if (!is_wanted_always(thread) && was_just_seen(task, thread, task_state, now))
+			return;
 	}
 	thread->stack_state = blocked_state(task, &wait);
 	if (thread->in_fault)
@@ -355,7 +377,7 @@ int BPF_PROG(on_stack_switch, bool preempt, struct task_struct *prev, struct tas
 		return 0;
 	thread = thread_of(prev);
 	if (thread && !preempt && prev_state)
-		wait_begins(ctx, prev, thread);
+		wait_begins(ctx, prev, thread, prev_state);
 	thread = thread_of(next);
 	if (thread && thread->stack_ts)
 		wait_ends(thread);

@@ -190,7 +190,7 @@ static __always_inline bool wakeup__pack(struct wakeup_facts *facts, struct thre
 
 /* The thread's wait in `state` is over. */
 VERIFIED_ONCE int wakeup__send(struct thread *thread, struct trace_cpu *trace_cpu, u32 state, u32 context,
-				   bool by_datagram)
+			       bool by_datagram)
 {
 	struct task_struct *waker = bpf_get_current_task_btf();
 	struct wakeup_facts facts = {.context = context, .state = state, .waker_sysno = -1};
@@ -253,6 +253,8 @@ static __always_inline void wakeup__note(struct thread *thread, u32 state)
 		      (state == WL_STATE_BLOCKED_NET || state == WL_STATE_BLOCKED_POLL) &&
 		      sends_datagram(bpf_get_current_task_btf());
 	wakeup__send(thread, trace_cpu, state, context, by_datagram);
+	if (state == WL_STATE_BLOCKED_DISK && thread->recording)
+		*(volatile u64 *)&controls.disk_ts = word_ts(thread->word);
 	if (trace_cpu->timer.expire_ts && trace_cpu->timer.hardirq == trace_cpu->hardirq)
 		timer__send(thread, trace_cpu);
 	if ((context != WL_CONTEXT_TASK && !by_datagram) || (u32)bpf_get_current_pid_tgid() == thread->kernel_tid)
