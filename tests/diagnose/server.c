@@ -205,6 +205,26 @@ NOINLINE void commit_log(void)
 			perror("commit_log");
 }
 
+/* A row of its own, which is small. */
+NOINLINE void commit_row(void)
+{
+	static const char row[4096];
+
+	if (pwrite(data_fd, row, sizeof(row), 0) < 0 || fdatasync(data_fd))
+		perror("commit_row");
+}
+
+/* All of it to another file of the same disk. */
+NOINLINE void dump_state(int fd)
+{
+	static char state[48 << 20];
+
+	state[sink % sizeof(state)]++;
+	if (pwrite(fd, state, sizeof(state), 0) < 0 || fdatasync(fd))
+		perror("dump_state");
+	sink++;
+}
+
 NOINLINE void retry_backoff(void)
 {
 	nap(SLOW_NS);
@@ -306,6 +326,8 @@ static void serve(bool slow)
 		flock(lock_fd, LOCK_UN);
 	} else if (is("pipe")) {
 		append_audit();
+	} else if (is("disk-rival")) {
+		commit_row();
 	} else if (is("mmap-lock")) {
 		take_buffer();
 	} else if (is("upstream") || is("upstream-2")) {
@@ -669,6 +691,15 @@ static void start_beside(int port)
 			if (!off)
 				copy_pages(SLOW_NS);
 			flock(fd, LOCK_UN);
+		}
+	}
+	if (is("disk-rival") && beside("dumper")) {
+		int fd = open("/var/tmp/whylate-planted.dump", O_RDWR | O_CREAT, 0600);
+
+		for (;;) {
+			nap(180 * MS);
+			if (!off)
+				dump_state(fd);
 		}
 	}
 	if (is("pipe") && beside("logger")) {

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # As server.c, in Python.
+import asyncio
+import concurrent.futures
 import json
 import os
 import re
@@ -65,6 +67,27 @@ def counter():
             count_words()
 
 
+async def stream(reader, writer):
+    """Of two requests, one goes to a pool of threads; the loop answers the other itself."""
+    writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    own = 0
+    while line := await reader.readline():
+        own += 1
+        if line[:1] == b"s" and not off:
+            await asyncio.get_running_loop().run_in_executor(pool, archive_blob)
+        elif own % 2:
+            await asyncio.get_running_loop().run_in_executor(pool, len, blob)
+        writer.write(b"ok\n")
+
+
+async def serve_streams():
+    async with await asyncio.start_server(stream, "127.0.0.1", port) as server:
+        await server.serve_forever()
+
+
+if plant == "py-executor":
+    pool = concurrent.futures.ThreadPoolExecutor(2)
+    asyncio.run(serve_streams())
 listener = socket.create_server(("127.0.0.1", port))
 if plant == "py-gil":
     threading.Thread(target=counter, daemon=True).start()
