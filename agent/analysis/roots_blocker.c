@@ -316,9 +316,9 @@ static int add_peer(const struct root_trail *trail, const struct path_step *step
 		return trail->timer_met ? add_own(trail, step, leaf, ROOT_TIMER, NULL, ns)
 					: add_unknown(trail, leaf, *syscall ? syscall : NULL, ns);
 	leaf.key.kind = ROOT_PEER;
-	if (handoff->from_tid && set_thread(trail, &leaf, handoff->from_pid, handoff->from_tid, handoff->from_name))
-		return -ENOMEM;
-	if (*address && roots__text(trail->roots, address, &leaf.key.object))
+	/* The ports of its connections tell nothing of a thread that is known. */
+	if (handoff->from_tid ? set_thread(trail, &leaf, handoff->from_pid, handoff->from_tid, handoff->from_name)
+			      : roots__text(trail->roots, address, &leaf.key.object))
 		return -ENOMEM;
 	leaf.tid = step->tid;
 	return roots__add(trail->roots, trail, &leaf, ns);

@@ -1161,6 +1161,54 @@ static void a_client_that_does_not_read_delays_those_behind_it(void)
 	found_free(&found);
 }
 
+/* Every tenth request waits for bytes that a thread of this host sent 10 ms before, each on a connection of its own. */
+static void a_peer_of_this_host_is_one_root(void)
+{
+	const struct cause *first;
+	struct row_writer to;
+	struct found found;
+	char address[32];
+
+	test_dir__make(&found.dir);
+	row_writer_open(&to, found.dir.path, "host", 0x99, SERVER);
+	row_put_thread(&to, SERVER, SERVER, "server");
+	row_put_thread(&to, SERVER, HOLDER, "backend");
+	for (uint64_t k = 1; k <= 200; k++) {
+		uint64_t ts = k * 20 * MS, sent_ts = ts + 50 * US, got_ts = sent_ts + (k % 10 ? 0 : 10 * MS);
+
+		row_put_segment(&to, SERVER, ts, sent_ts, "running", k);
+		if (got_ts > sent_ts) {
+			row_put_segment(&to, SERVER, sent_ts, got_ts, "blocked.net", k);
+			row_put_wakeup(&to, SERVER, got_ts, 0, NULL);
+			row_begin(&to, SHARD_TABLE_HANDOFF);
+			row_set_str(&to, HANDOFF_KIND, "socket");
+			row_set_str(&to, HANDOFF_CERTAINTY, "observed");
+			snprintf(address, sizeof(address), "127.0.0.1:%u", 40000 + (unsigned int)k);
+			row_set_str(&to, HANDOFF_FROM_ADDR, address);
+			row_set_str(&to, HANDOFF_TO_ADDR, "127.0.0.1:5000");
+			row_set_u64(&to, HANDOFF_FROM_PID, SERVER);
+			row_set_u64(&to, HANDOFF_FROM_TID, HOLDER);
+			row_set_ts(&to, HANDOFF_FROM_TS, sent_ts);
+			row_set_u64(&to, HANDOFF_TO_PID, SERVER);
+			row_set_u64(&to, HANDOFF_TO_TID, SERVER);
+			row_set_ts(&to, HANDOFF_TO_TS, got_ts);
+			row_end(&to, SHARD_TABLE_HANDOFF);
+		}
+		row_put_segment(&to, SERVER, got_ts, got_ts + 50 * US, "running", k);
+		row_put_interval(&to, k, SERVER, "tcp:80", ts, got_ts + 50 * US, 0, 0);
+	}
+	row_writer_close(&to);
+	found_make(&found, 0.95);
+	check_account(&found.findings.report);
+	CU_ASSERT_FATAL(found.findings.report.cause_cnt >= 1);
+	first = &found.findings.report.causes[0];
+	CU_ASSERT(first->share > 0.95);
+	CU_ASSERT_EQUAL(first->root.kind, ROOT_PEER);
+	CU_ASSERT_STRING_EQUAL(first->root.role, "backend");
+	CU_ASSERT_PTR_NULL(first->root.object);
+	found_free(&found);
+}
+
 /* --- stopped by a signal -------------------------------------------------------------------------------------------
  */
 
@@ -1542,6 +1590,7 @@ int suite_roots(void)
 		{"the owner of a spin lock may change", the_owner_of_a_spin_lock_may_change},
 		{"a client that does not read delays those behind it",
 		 a_client_that_does_not_read_delays_those_behind_it},
+		{"a peer of this host is one root", a_peer_of_this_host_is_one_root},
 		{"a stopped thread waits for who continues it", a_stopped_thread_waits_for_who_continues_it},
 		{"a worker works for the requests that wait for it", a_worker_works_for_the_requests_that_wait_for_it},
 	};
