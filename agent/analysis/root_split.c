@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define MOST_SHARE      0.9  /* of the parent's difference: the walk goes on there */
 #define SPLIT_SHARE     0.1  /* of it at least has a child that is a cause of its own */
@@ -219,21 +220,67 @@ static struct root_branch branch_of_cut(const struct tree *tree, uint32_t cut, u
 	return branch;
 }
 
+/* Of the ticks below the node, the innermost function that most of the difference is in: the largest of its nodes. */
+static uint32_t common_leaf(const struct tree *tree, uint32_t node)
+{
+	const struct samples *samples = tree->samples;
+	double *by_name = calloc(samples->names.cnt + 1, sizeof(*by_name)), most_ns = 0;
+	double *by_node = calloc(samples->nodes.cnt, sizeof(*by_node));
+	uint32_t leaf = 0;
+
+	for (size_t i = 0; by_name && by_node && i < tree->tick_cnt; i++) {
+		const struct split_tick *tick = &tree->ticks[i];
+		uint32_t at = tick->node;
+
+		while (at > node)
+			at = samples->nodes.items[at].parent;
+		if (at != node || *samples_name(samples, tick->node) == '[')
+			continue;
+		by_node[tick->node] += tick->late_ns - tick->typical_ns;
+		by_name[samples->nodes.items[tick->node].name] += tick->late_ns - tick->typical_ns;
+	}
+	for (uint32_t n = node + 1; by_name && by_node && n < samples->nodes.cnt; n++)
+		if (by_node[n] > most_ns &&
+		    by_name[samples->nodes.items[n].name] >= SHOWN_SHARE * difference(tree, node)) {
+			most_ns = by_node[n];
+			leaf = n;
+		}
+	free(by_name);
+	free(by_node);
+	return leaf;
+}
+
+/* Where every thread begins, which tells nothing.  main() may be where the work is. */
+static bool is_beginning(const struct tree *tree, uint32_t node)
+{
+	const char *name = samples_name(tree->samples, node);
+
+	return node == SAMPLE_ROOT || (samples_is_start(name) && strcmp(name, "main") != 0);
+}
+
 /*
  * One cause whose stacks begin in several places: in a goroutine and on the runtime's own stack, or where some could
- * not be unwound.  What most of it does is shown, the branch is all of it.
+ * not be unwound.  What most of it does is shown, or the function that most of it is in; the branch is all of it.
  */
-static void add_whole(struct root_split *split, const struct tree *tree)
+static void add_whole(struct root_split *split, const struct tree *tree, uint32_t node, uint32_t floor)
 {
-	uint32_t first = largest_child(tree, SAMPLE_ROOT), cut = first, child;
+	uint32_t first = largest_child(tree, node), cut = first, child;
+	struct root_branch branch;
 
-	if (!first || difference(tree, first) < SHOWN_SHARE * difference(tree, SAMPLE_ROOT) ||
-	    is_entry(tree, SAMPLE_ROOT, first))
+	if (first && difference(tree, first) >= SHOWN_SHARE * difference(tree, node) && !is_entry(tree, node, first)) {
+		for (unsigned depth = 0; depth < DEPTH_MAX && (child = best_child(tree, cut)); depth++)
+			cut = child;
+		branch = branch_of_cut(tree, cut, floor);
+	} else {
+		cut = common_leaf(tree, node);
+		branch = (struct root_branch){.shown = cut, .cut = cut};
+	}
+	if (!cut && node == SAMPLE_ROOT)
 		return;
-	for (unsigned depth = 0; depth < DEPTH_MAX && (child = best_child(tree, cut)); depth++)
-		cut = child;
-	split->branches[split->cnt] = branch_of_cut(tree, cut, SAMPLE_ROOT);
-	split->branches[split->cnt++].top = SAMPLE_ROOT;
+	if (!cut)
+		branch = branch_of_cut(tree, node, floor);
+	branch.top = node == SAMPLE_ROOT ? node : top_of(tree, node, floor);
+	split->branches[split->cnt++] = branch;
 }
 
 static void walk(struct root_split *split, struct tree *tree, uint32_t node, uint32_t floor, unsigned depth)
@@ -252,9 +299,11 @@ static void walk(struct root_split *split, struct tree *tree, uint32_t node, uin
 	}
 	for (size_t i = 0; i < cnt; i++)
 		walk(split, tree, apart[i], node, depth + 1);
-	if (!cnt && node == SAMPLE_ROOT)
-		add_whole(split, tree);
-	else if (!cnt && split->cnt < ROOT_BRANCHES_MAX)
+	if (cnt || split->cnt == ROOT_BRANCHES_MAX)
+		return;
+	if (is_beginning(tree, node))
+		add_whole(split, tree, node, floor);
+	else
 		split->branches[split->cnt++] = branch_of_cut(tree, node, floor);
 }
 

@@ -1451,8 +1451,8 @@ static void what_goes_with_a_root_is_of_its_gain(void)
 	found_free(&found);
 }
 
-/* A late function computes by itself, or is at something else at two ticks of five. */
-static void expect_merge(const char *else_frames)
+/* Late requests compute, each tick of five in one of these. */
+static void expect_merge_of(const char *const frames[5])
 {
 	struct loop *loop = calloc(1, sizeof(*loop));
 	const struct report *report;
@@ -1468,7 +1468,7 @@ static void expect_merge(const char *else_frames)
 
 		row_put_segment(&loop->to, SERVER, ts, ts + ns, "running", k);
 		for (uint64_t at = 500 * US; at < ns; at += MS)
-			put_tick(loop, ts + at, at / MS % 5 < 3 ? "_start;main;merge" : else_frames);
+			put_tick(loop, ts + at, frames[at / MS % 5]);
 		row_put_interval(&loop->to, k, SERVER, "tcp:80", ts, ts + ns, 0, 0);
 	}
 	row_writer_close(&loop->to);
@@ -1483,6 +1483,14 @@ static void expect_merge(const char *else_frames)
 	free(loop);
 }
 
+/* A late function computes by itself, or is at something else at two ticks of five. */
+static void expect_merge(const char *else_frames)
+{
+	const char *merge = "_start;main;merge";
+
+	expect_merge_of((const char *const[]){merge, merge, merge, else_frames, else_frames});
+}
+
 /* One that it calls from time to time is one cause with it. */
 static void a_function_and_what_it_calls_are_one_root(void)
 {
@@ -1493,6 +1501,13 @@ static void a_function_and_what_it_calls_are_one_root(void)
 static void what_begins_in_two_places_is_one_root(void)
 {
 	expect_merge("systemstack;scan");
+}
+
+/* Stacks of generated code cannot be unwound: callers that are guessed differ, the function that computes does not. */
+static void what_is_called_from_anywhere_is_one_root(void)
+{
+	expect_merge_of((const char *const[]){"clone3;?guess_a;merge", "clone3;?guess_b;merge", "clone3;?guess_c;merge",
+					      "clone3;?guess_d;merge", "clone3;[jit]+0x1000"});
 }
 
 /* A third of the late requests began before they could be read: with the same call path as the others they are of one
@@ -1584,6 +1599,7 @@ int suite_roots(void)
 		{"a function that is not known has no name", a_function_that_is_not_known_has_no_name},
 		{"a function and what it calls are one root", a_function_and_what_it_calls_are_one_root},
 		{"what begins in two places is one root", what_begins_in_two_places_is_one_root},
+		{"what is called from anywhere is one root", what_is_called_from_anywhere_is_one_root},
 		{"what goes with a root is of its gain", what_goes_with_a_root_is_of_its_gain},
 		{"what the kernel throttles is told", what_the_kernel_throttles_is_told},
 		{"what keeps the owner of a spin lock is the root", what_keeps_the_owner_of_a_spin_lock_is_the_root},
