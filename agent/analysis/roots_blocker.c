@@ -180,7 +180,7 @@ static int follow_runnable(const struct root_trail *trail, const struct path_ste
 	 * The one that had the CPU for longest had it for less than half of the wait: there are many.  Those that spin
 	 * in turn, for one lock, are one.
 	 */
-	if (!spins_owner(&trail->roots->spins, trail->session, step->culprit_tid, leaf.from_ts, leaf.to_ts) &&
+	if (!spins_seen(&trail->roots->spins, trail->session, step->culprit_tid, leaf.from_ts, leaf.to_ts) &&
 	    (!most || ran_ns * 2 < leaf.to_ts - leaf.from_ts)) {
 		struct root_trail next = *trail;
 

@@ -365,6 +365,19 @@ static int find_all_owners(struct search *search)
 ORDER(compare_spins, struct spin, BY((uintptr_t)a->session->graph, (uintptr_t)b->session->graph), BY(a->tid, b->tid),
       BY(a->to_ts, b->to_ts), BY(a->from_ts, b->from_ts));
 
+static int keep_seen(struct search *search)
+{
+	for (size_t i = 0; i < search->seen.cnt; i++) {
+		const struct seen_spin *seen = &search->seen.items[i];
+		uint64_t from_ts = seen->first_ts > REACH_NS ? seen->first_ts - REACH_NS : 0;
+		const struct spin spin = {seen->session, seen->tid, 0, from_ts, seen->until_ts};
+
+		if (vec_push(&search->spins->seen, spin))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
 int spins_find(struct spins *spins, const struct traces *traces, const struct samples *samples)
 {
 	struct search search = {.spins = spins, .traces = traces};
@@ -377,8 +390,11 @@ int spins_find(struct spins *spins, const struct traces *traces, const struct sa
 	for (size_t i = 0; i < search.seen.cnt && !err; i++)
 		end_at_wait(&search.seen.items[i]);
 	if (!err)
+		err = keep_seen(&search);
+	if (!err)
 		err = find_all_owners(&search);
 	vec_sort(&spins->items, compare_spins);
+	vec_sort(&spins->seen, compare_spins);
 	vec_free(&search.seen);
 	vec_free(&search.kinds);
 	return err;
@@ -387,6 +403,7 @@ int spins_find(struct spins *spins, const struct traces *traces, const struct sa
 void spins_free(struct spins *spins)
 {
 	vec_free(&spins->items);
+	vec_free(&spins->seen);
 }
 
 /* Is it a spin of that thread, or of a later one, that was not over by from_ts? */
@@ -397,21 +414,35 @@ static bool is_not_before(const struct spin *spin, const struct graph *graph, ui
 	return spin->tid != tid ? spin->tid > tid : spin->to_ts > from_ts;
 }
 
-uint32_t spins_owner(const struct spins *spins, const struct trace_session *session, uint32_t tid, uint64_t from_ts,
-		     uint64_t to_ts)
+/* Of those, the first that took most of the time; NULL: none did. */
+static const struct spin *most_of(const struct spin *spins, size_t cnt, const struct graph *graph, uint32_t tid,
+				  uint64_t from_ts, uint64_t to_ts)
 {
-	size_t first = search_first((size_t)0, spins->items.cnt, place,
-				    is_not_before(&spins->items.items[place], session->graph, tid, from_ts));
+	size_t first = search_first((size_t)0, cnt, place, is_not_before(&spins[place], graph, tid, from_ts));
 
-	for (size_t i = first; i < spins->items.cnt; i++) {
-		const struct spin *spin = &spins->items.items[i];
+	for (size_t i = first; i < cnt; i++) {
+		const struct spin *spin = &spins[i];
 		uint64_t begin_ts = spin->from_ts > from_ts ? spin->from_ts : from_ts;
 		uint64_t end_ts = spin->to_ts < to_ts ? spin->to_ts : to_ts;
 
-		if (spin->session->graph != session->graph || spin->tid != tid || spin->from_ts >= to_ts)
+		if (spin->session->graph != graph || spin->tid != tid || spin->from_ts >= to_ts)
 			break;
 		if (begin_ts < end_ts && (end_ts - begin_ts) * 2 >= to_ts - from_ts)
-			return spin->owner_tid;
+			return spin;
 	}
-	return 0;
+	return NULL;
+}
+
+uint32_t spins_owner(const struct spins *spins, const struct trace_session *session, uint32_t tid, uint64_t from_ts,
+		     uint64_t to_ts)
+{
+	const struct spin *spin = most_of(spins->items.items, spins->items.cnt, session->graph, tid, from_ts, to_ts);
+
+	return spin ? spin->owner_tid : 0;
+}
+
+bool spins_seen(const struct spins *spins, const struct trace_session *session, uint32_t tid, uint64_t from_ts,
+		uint64_t to_ts)
+{
+	return most_of(spins->seen.items, spins->seen.cnt, session->graph, tid, from_ts, to_ts);
 }

@@ -20,6 +20,7 @@ struct spin {
 
 struct spins {
 	VEC(struct spin) items; /* by graph, tid and end */
+	VEC(struct spin) seen;  /* likewise all that were seen, also those for which no owner is known; owner_tid 0 */
 };
 
 /* 0 or -ENOMEM; spins_free() in either case.  samples may be NULL. */
@@ -28,5 +29,8 @@ void spins_free(struct spins *spins);
 /* The owner of the lock for which the thread spun during most of [from_ts, to_ts); 0: it did not, or none is known. */
 uint32_t spins_owner(const struct spins *spins, const struct trace_session *session, uint32_t tid, uint64_t from_ts,
 		     uint64_t to_ts);
+/* Was the thread seen to spin during most of that time, with a CPU or without? */
+bool spins_seen(const struct spins *spins, const struct trace_session *session, uint32_t tid, uint64_t from_ts,
+		uint64_t to_ts);
 
 #endif

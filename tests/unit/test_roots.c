@@ -1019,6 +1019,57 @@ static void the_owner_of_a_spin_lock_may_change(void)
 	found_free(&found);
 }
 
+/*
+ * Every tenth round all threads but the first spin for a lock whose owner is of another program: for 10 ms each has the
+ * CPU in turn for 1 ms, and waits for it in one wait.
+ */
+static void who_spins_for_a_stranger_is_no_full_machine(void)
+{
+	const struct cause *first;
+	struct row_writer to;
+	struct found found;
+	uint64_t sid = 0;
+
+	test_dir__make(&found.dir);
+	row_writer_open(&to, found.dir.path, "host", 0x99, SERVER);
+	for (uint32_t i = 0; i < TURNS; i++)
+		row_put_thread(&to, SERVER, SERVER + i, "conn");
+	for (uint64_t k = 1; k <= TURN_PERIODS * 10; k++) {
+		for (uint32_t i = 0; i < TURNS; i++) {
+			uint32_t tid = SERVER + i, next = SERVER + i % (TURNS - 1) + 1;
+			uint64_t ts = k * 20 * MS, own_ts = ts + i * MS,
+				 end_ts = k % 10 || !i ? ts + 50 * US : ts + 10 * MS;
+
+			sid++;
+			if (end_ts == ts + 10 * MS) {
+				put_turn_segment(&to, tid, ts, own_ts, "runq.preempt", sid, next);
+				put_turn_segment(&to, tid, own_ts, own_ts + MS, "running", sid, 0);
+				put_turn_tick(&to, tid, own_ts + 500 * US, 0, sid,
+					      "main;conn;serve;spin_acquire;[spin]");
+				put_turn_segment(&to, tid, own_ts + MS, end_ts - 100 * US, "runq.preempt", sid, next);
+				put_turn_segment(&to, tid, end_ts - 100 * US, end_ts, "running", sid, 0);
+				put_turn_tick(&to, tid, end_ts - 50 * US, 0, sid,
+					      "main;conn;serve;spin_acquire;[spin]");
+			} else {
+				put_turn_segment(&to, tid, ts, end_ts, "running", sid, 0);
+			}
+			row_put_interval(&to, sid, tid, "tcp:80", ts, end_ts, 0, 0);
+		}
+	}
+	row_writer_close(&to);
+	found_make(&found, 0.95);
+	first = &found.findings.report.causes[0];
+	check_account(&found.findings.report);
+	CU_ASSERT_EQUAL(first->root.kind, ROOT_CODE);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(first->root.role);
+	CU_ASSERT_STRING_EQUAL(first->root.role, "conn");
+	CU_ASSERT(on_call_path(first, "spin_acquire"));
+	CU_ASSERT(first->share > 0.6);
+	for (size_t c = 0; c < found.findings.report.cause_cnt; c++)
+		CU_ASSERT_NOT_EQUAL(found.findings.report.causes[c].root.kind, ROOT_FULL_MACHINE);
+	found_free(&found);
+}
+
 /* --- a worker of an event loop -------------------------------------------------------------------------------------
  */
 
@@ -1604,6 +1655,7 @@ int suite_roots(void)
 		{"what the kernel throttles is told", what_the_kernel_throttles_is_told},
 		{"what keeps the owner of a spin lock is the root", what_keeps_the_owner_of_a_spin_lock_is_the_root},
 		{"the owner of a spin lock may change", the_owner_of_a_spin_lock_may_change},
+		{"who spins for a stranger is no full machine", who_spins_for_a_stranger_is_no_full_machine},
 		{"a client that does not read delays those behind it",
 		 a_client_that_does_not_read_delays_those_behind_it},
 		{"a peer of this host is one root", a_peer_of_this_host_is_one_root},
