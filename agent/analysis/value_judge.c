@@ -230,7 +230,7 @@ static double between_normal(struct side *alone, size_t cnt, enum value_dimensio
  * recording.
  */
 static void decide(struct value_verdict *verdict, const struct value_input *input, struct side sides[2],
-		   struct side *alone, size_t alone_cnt)
+		   struct side *alone, size_t alone_cnt, bool is_pointer)
 {
 	verdict->ratio = verdict->distance = NAN;
 	for (int dim = 0; dim < VALUE_DIM_CNT; dim++) {
@@ -241,8 +241,8 @@ static void decide(struct value_verdict *verdict, const struct value_input *inpu
 		/* A few requests differ from the others in much, above all in what grows with time. */
 		if (input->by_unit && sides[1].units[dim] < SLOW_UNITS_MIN)
 			ratio = NAN;
-		/* Typical requests are too short for adjacent samples: their absence tells nothing. */
-		if (input->by_unit && dim != VALUE_DIM_VALUE && !normal.cnt)
+		/* Without adjacent normal samples nothing is known of them; of a pointer there is nothing else. */
+		if ((input->by_unit || !is_pointer) && dim != VALUE_DIM_VALUE && !normal.cnt)
 			ratio = NAN;
 		if (!input->by_unit && dim == VALUE_DIM_COST && ratio < VALUE_DEFAULT_DISCOUNT && normal.cnt &&
 		    (normal.cnt < COST_RUNS_MIN || slow.cnt < COST_RUNS_MIN))
@@ -365,6 +365,17 @@ static void set_normal(struct value_verdict *verdict)
 	verdict->is_anomalous = false;
 }
 
+/* With so few of one side, even sets that are wholly apart do not differ in the test. */
+#define UNDECIDED_MAX 2
+/* … but then so large a part of the others is beyond them. */
+#define SUSPECT_BEYOND 0.95
+
+bool value_is_suspect(const struct value_variable_facts *facts, size_t normal_cnt, size_t slow_cnt, double beyond)
+{
+	return facts->kind != VALUE_POINTER && !(facts->tags & VALUE_TAG_GLOBAL) && normal_cnt > 0 &&
+	       normal_cnt <= UNDECIDED_MAX && slow_cnt >= SLOW_UNITS_MIN && beyond >= SUSPECT_BEYOND;
+}
+
 int value_judge(struct value_verdict *verdict, const struct value_input *input, const struct value_row *rows,
 		size_t cnt, double expected)
 {
@@ -389,7 +400,7 @@ int value_judge(struct value_verdict *verdict, const struct value_input *input, 
 			err = take_unit(input, &alone.items[alone.cnt - 1], facts, rows + i, end - i);
 	}
 	if (!err) {
-		decide(verdict, input, sides, alone.items, alone.cnt);
+		decide(verdict, input, sides, alone.items, alone.cnt, facts->kind == VALUE_POINTER);
 		/* One value throughout is the same in both, also where requests are too short to tell for how long. */
 		if (isnan(verdict->ratio) && !verdict->varies && sides[0].units[VALUE_DIM_VALUE] > 0 &&
 		    sides[1].units[VALUE_DIM_VALUE] >= SLOW_UNITS_MIN)
@@ -407,6 +418,9 @@ int value_judge(struct value_verdict *verdict, const struct value_input *input, 
 		verdict->slow_median = quantile(&slow, 0.5);
 		normal = set_of(&sides[0], verdict->dimension, false);
 		find_places(verdict, input, rows, cnt, &normal);
+		verdict->is_suspect =
+			!verdict->is_anomalous && verdict->dimension == VALUE_DIM_VALUE &&
+			value_is_suspect(facts, verdict->normal_cnt, verdict->slow_cnt, verdict->beyond_share);
 	}
 	for (size_t a = 0; a < alone.cnt; a++)
 		side_free(&alone.items[a]);

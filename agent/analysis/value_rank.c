@@ -4,6 +4,7 @@
 #include "analysis/value_judge.h"
 #include "analysis/value_stats.h"
 #include "base/order.h"
+#include "base/vec.h"
 
 #include <errno.h>
 #include <math.h>
@@ -54,19 +55,36 @@ static double raw_cost(const struct cost *cost)
 
 ORDER(compare_ticks, struct value_row, BY(a->tick, b->tick), BY(a->depth, b->depth), BY(a->place, b->place));
 
-/* Has a frame farther in of the same tick counted for that function already? */
-static bool is_counted(const struct value_input *input, const struct value_row *rows, size_t at, bool with_globals)
+static bool is_global(const struct value_input *input, const struct value_row *row)
 {
-	for (size_t i = 0; i < at; i++)
-		if ((with_globals || rows[i].variable != VALUE_NONE) &&
-		    input->functions[rows[i].place] == input->functions[rows[at].place])
+	return row->variable != VALUE_NONE && input->variables[row->variable].tags & VALUE_TAG_GLOBAL;
+}
+
+/* What a library keeps for itself says nothing of the functions that call it. */
+static bool sees_global(const struct value_input *input, const struct value_row *frame, const struct value_row *row)
+{
+	return is_global(input, row) && (!input->variable_modules ||
+					 input->variable_modules[row->variable] == input->place_modules[frame->place]);
+}
+
+/* Has the frame a value of its own, or a global's of the same tick? */
+static bool has_value(const struct value_input *input, const struct value_row *rows, size_t cnt, size_t at)
+{
+	if (rows[at].variable != VALUE_NONE && !is_global(input, &rows[at]))
+		return true;
+	for (size_t i = 0; i < cnt; i++)
+		if (sees_global(input, &rows[at], &rows[i]))
 			return true;
 	return false;
 }
 
-static bool is_global(const struct value_input *input, const struct value_row *row)
+/* Has a frame farther in of the same tick counted for that function already? */
+static bool is_counted(const struct value_input *input, const struct value_row *rows, size_t at, const bool *valued)
 {
-	return row->variable != VALUE_NONE && input->variables[row->variable].tags & VALUE_TAG_GLOBAL;
+	for (size_t i = 0; i < at; i++)
+		if (input->functions[rows[i].place] == input->functions[rows[at].place] && (!valued || valued[i]))
+			return true;
+	return false;
 }
 
 static size_t tick_end(const struct value_input *input, size_t first)
@@ -98,31 +116,40 @@ static void add_cost(const struct ranker *ranker, const struct value_row *row, c
  * Each tick counts once for a function: by its program counter, and by any value at a distinct one (vProf §5.1).  A
  * global can be read at each frame.
  */
-static void sum_costs(struct ranker *ranker)
+static int sum_costs(struct ranker *ranker)
 {
 	struct value_input *input = ranker->input;
+	VEC(bool) valued = {0};
 
 	for (size_t first = 0, end; first < input->row_cnt; first = end) {
 		const struct value_row *rows = &input->rows[first];
-		bool has_global = false;
+		size_t cnt;
 
 		end = tick_end(input, first);
-		for (size_t i = 0; i < end - first && !has_global; i++)
-			has_global = is_global(input, &rows[i]);
+		cnt = end - first;
+		valued.cnt = 0;
+		if (vec_extend(&valued, cnt)) {
+			vec_free(&valued);
+			return -ENOMEM;
+		}
+		for (size_t i = 0; i < cnt; i++)
+			valued.items[i] = has_value(input, rows, cnt, i);
 		if (!rows->depth)
 			add_cost(ranker, rows, &(struct cost){.pc = rows->weight});
 		if (ranker->by_states)
 			ranker->ticks[rows->state * 2 + input->is_slow[rows->profile]] += rows->weight;
-		for (size_t i = 0; i < end - first; i++) {
+		for (size_t i = 0; i < cnt; i++) {
 			double weight = rows[i].weight;
 
-			if (ranker->by_states && !is_counted(input, rows, i, true))
+			if (ranker->by_states && !is_counted(input, rows, i, NULL))
 				add_cost(ranker, &rows[i], &(struct cost){.frames = weight});
-			if ((has_global || rows[i].variable != VALUE_NONE) && !is_counted(input, rows, i, has_global))
+			if (valued.items[i] && !is_counted(input, rows, i, valued.items))
 				add_cost(ranker, &rows[i],
 					 &(struct cost){.variable = weight, .depth = weight * rows[i].depth});
 		}
 	}
+	vec_free(&valued);
+	return 0;
 }
 
 /* --- variables that are not read all the time ----------------------------------------------------------------------
@@ -206,6 +233,8 @@ static bool is_better(const struct ranker *ranker, uint32_t a, uint32_t b)
 
 	if (x->ratio != y->ratio)
 		return x->ratio < y->ratio;
+	if (x->is_suspect != y->is_suspect)
+		return x->is_suspect;
 	if ((of_x->tags ^ of_y->tags) & VALUE_TAG_GLOBAL)
 		return of_y->tags & VALUE_TAG_GLOBAL;
 	if ((of_x->kind == VALUE_POINTER) != (of_y->kind == VALUE_POINTER))
@@ -226,6 +255,8 @@ static uint8_t evidence_of(const struct ranker *ranker, uint32_t variable)
 {
 	const struct value_variable_facts *facts = &ranker->input->variables[variable];
 
+	if (ranker->ranking->verdicts[variable].is_suspect)
+		return 1;
 	if (!ranker->ranking->verdicts[variable].is_anomalous)
 		return 0;
 	if (facts->kind == VALUE_POINTER || facts->tags & VALUE_TAG_GLOBAL)
@@ -264,7 +295,9 @@ static void find_variables(struct ranker *ranker, struct value_function *functio
 			if (row->variable == VALUE_NONE)
 				continue;
 			for (size_t at = everywhere ? first : i; at < (everywhere ? end : i + 1); at++)
-				offer(ranker, &functions[input->functions[input->rows[at].place]], row->variable);
+				if (!everywhere || sees_global(input, &input->rows[at], row))
+					offer(ranker, &functions[input->functions[input->rows[at].place]],
+					      row->variable);
 		}
 	}
 }
@@ -303,11 +336,11 @@ static enum value_pattern pattern_of(const struct ranker *ranker, const struct v
 	const struct value_verdict *verdict;
 	uint8_t tags;
 
-	if (function->by != VALUE_BY_VARIABLE || function->tested == VALUE_NONE)
+	if (function->variable == VALUE_NONE || function->tested == VALUE_NONE)
 		return VALUE_PATTERN_NONE;
 	verdict = &ranker->ranking->verdicts[function->tested];
 	tags = ranker->input->variables[function->tested].tags;
-	if (!verdict->is_anomalous)
+	if (!verdict->is_anomalous && !verdict->is_suspect)
 		return VALUE_PATTERN_NONE;
 	/* Where two dimensions are equally anomalous the first rule counts. */
 	if (tags & (VALUE_TAG_LOOP | VALUE_TAG_COND) && verdict->ratios[VALUE_DIM_COST] <= verdict->ratio &&
@@ -320,13 +353,18 @@ static enum value_pattern pattern_of(const struct ranker *ranker, const struct v
 
 static void discount_function(const struct ranker *ranker, struct value_function *function)
 {
+	const struct value_verdict *verdict = NULL;
 	double ratio;
 
 	function->ratio = 0;
-	if (function->variable != VALUE_NONE) {
+	if (function->variable != VALUE_NONE)
+		verdict = &ranker->ranking->verdicts[function->variable];
+	if (verdict) {
 		function->by = VALUE_BY_VARIABLE;
-		function->ratio = ranker->ranking->verdicts[function->variable].ratio;
-	} else {
+		function->ratio = verdict->ratio;
+	}
+	/* What no test can decide the ranks do. */
+	if (!verdict || verdict->is_suspect) {
 		ratio = discount_by_ranks(ranker, function->function);
 		function->by = isnan(ratio) ? VALUE_BY_NOTHING : VALUE_BY_RANKS;
 		function->ratio = isnan(ratio) ? 0 : ratio;
@@ -461,8 +499,8 @@ int value_rank(struct value_ranking *ranking, struct value_input *input, struct 
 		ranking->verdicts[v].ratio = NAN;
 	if (!err) {
 		sort_rows(input, compare_ticks);
-		sum_costs(&ranker);
-		if (ranker.by_states)
+		err = sum_costs(&ranker);
+		if (!err && ranker.by_states)
 			err = weigh_by_turns(&ranker);
 		sort_rows(input, compare_rows);
 	}

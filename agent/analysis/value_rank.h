@@ -55,6 +55,8 @@ struct value_input {
 	const struct value_variable_facts *variables;
 	size_t variable_cnt;
 	const uint32_t *functions; /* of each place */
+	/* Numbers of the modules that each variable and each place is of; both NULL: there is one. */
+	const uint32_t *variable_modules, *place_modules;
 	size_t function_cnt;
 	struct value_row *rows; /* any order; sorted on the way */
 	size_t row_cnt;
@@ -74,6 +76,7 @@ struct value_verdict {
 	double cost_distance;         /* that of VALUE_DIM_COST */
 	enum value_dimension dimension;
 	bool is_anomalous; /* the distributions differ */
+	bool is_suspect;   /* all slow values are beyond the normal ones, of which there are too few for a test */
 	bool varies;       /* it had several values */
 	size_t normal_cnt, slow_cnt;
 	double normal_lo, normal_hi; /* 5th and 95th percentile of the normal values; NAN: none */
@@ -110,6 +113,11 @@ struct value_ranking {
 
 /* The number that the bytes stand for; of a pointer, its address. */
 double value_number(const struct value_variable_facts *facts, uint64_t bytes);
+
+/* Of a variable whose values do not differ by the test: are there too few normal samples for one, and all others beyond
+ * them?
+ */
+bool value_is_suspect(const struct value_variable_facts *facts, size_t normal_cnt, size_t slow_cnt, double beyond);
 
 /* 0 or -ENOMEM; the ranking belongs to the arena. */
 int value_rank(struct value_ranking *ranking, struct value_input *input, struct arena *arena);

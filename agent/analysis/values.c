@@ -30,6 +30,13 @@ static int copy_text(struct values *values, const struct shard_block_column *col
 	return 0;
 }
 
+/* A number that equal names have in all recordings. */
+static int module_of(struct values *values, const char *name, uint32_t *module)
+{
+	*module = VALUE_NONE;
+	return name ? intern__id(&values->strings, name, module) : 0;
+}
+
 static uint8_t kind_of(const char *name)
 {
 	static const char *const names[VALUE_TYPE_CNT] = VALUE_TYPE_NAMES;
@@ -141,6 +148,7 @@ static int take_variables(struct values *values, uint32_t session, const struct 
 		    copy_text(values, col.inlined, row, &variable.inlined) ||
 		    copy_text(values, col.name, row, &variable.name) ||
 		    copy_text(values, col.type, row, &variable.type) ||
+		    module_of(values, variable.module, &variable.module_id) ||
 		    take_variable(values, &variable, session, column_u64(col.id, row),
 				  column_is_null(col.part, row) || part >= VALUE_NONE ? VALUE_NONE : (uint32_t)part,
 				  column_u64(col.turn, row)))
@@ -155,10 +163,11 @@ static int take_places(struct values *values, uint32_t session, const struct sha
 
 	for (uint32_t row = 0; row < block->row_cnt; row++) {
 		struct sampled_place place = {.line = (uint32_t)column_u64(col.line, row)};
-		const char *name;
+		const char *name, *module;
 		uint32_t string;
 
-		if (copy_text(values, col.file, row, &place.file) || copy_text(values, col.function, row, &name))
+		if (copy_text(values, col.file, row, &place.file) || copy_text(values, col.function, row, &name) ||
+		    copy_text(values, col.module, row, &module) || module_of(values, module, &place.module))
 			return -ENOMEM;
 		if (!name) {
 			values->bad_rows++;

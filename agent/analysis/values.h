@@ -14,13 +14,14 @@ struct sampled_variable {
 	struct value_variable_facts facts;
 	const char *module, *file, *function, *inlined, *name,
 		*type; /* function and inlined: NULL where there is none */
-	uint32_t line;
+	uint32_t line, module_id;
 };
 
 struct sampled_place {
 	uint32_t function; /* index into functions */
 	uint32_t line;     /* 0: not known */
 	const char *file;  /* NULL: not known */
+	uint32_t module;   /* as value_input.place_modules; VALUE_NONE: not known */
 };
 
 struct sampled_value {
@@ -94,6 +95,9 @@ const struct sampled_value *values_at(const struct values *values, uint64_t sess
  * -ENOMEM.
  */
 int values_report(struct report *report, const struct values *values, const struct report_opts *opts);
+
+/* values_cause.c: the first cause, where it is code, ends with the value that differs in it.  0 or -ENOMEM. */
+int values_name_cause(struct report *report);
 
 /*
  * Two groups of recordings: `is_slow` of each session of values.session_ids.  The report is as above; `arena` owns it.

@@ -360,12 +360,16 @@ static int make(struct maker *maker, struct value_report **made, const bool *is_
 	const struct values *values = maker->values;
 	struct value_variable_facts *facts = calloc(values->variables.cnt + 1, sizeof(*facts));
 	uint32_t *functions = calloc(values->places.cnt + 1, sizeof(*functions));
+	uint32_t *variable_modules = calloc(values->variables.cnt + 1, sizeof(*variable_modules));
+	uint32_t *place_modules = calloc(values->places.cnt + 1, sizeof(*place_modules));
 	uint32_t *line_of = malloc(values->variables.cnt * sizeof(*line_of) + 1);
 	struct value_report *report = arena__alloc(maker->arena, 1, sizeof(*report));
 	struct value_input input = {
 		.variables = facts,
 		.variable_cnt = values->variables.cnt,
 		.functions = functions,
+		.variable_modules = variable_modules,
+		.place_modules = place_modules,
 		.function_cnt = values->functions.cnt,
 		.rows = maker->rows.items,
 		.row_cnt = maker->rows.cnt,
@@ -377,12 +381,16 @@ static int make(struct maker *maker, struct value_report **made, const bool *is_
 		.state_cnt = values->states.cnt,
 	};
 	struct value_ranking ranking;
-	int err = facts && functions && line_of && report ? 0 : -ENOMEM;
+	int err = facts && functions && variable_modules && place_modules && line_of && report ? 0 : -ENOMEM;
 
-	for (size_t v = 0; v < values->variables.cnt && !err; v++)
+	for (size_t v = 0; v < values->variables.cnt && !err; v++) {
 		facts[v] = values->variables.items[v].facts;
-	for (size_t p = 0; p < values->places.cnt && !err; p++)
+		variable_modules[v] = values->variables.items[v].module_id;
+	}
+	for (size_t p = 0; p < values->places.cnt && !err; p++) {
 		functions[p] = values->places.items[p].function;
+		place_modules[p] = values->places.items[p].module;
+	}
 	if (!err)
 		err = value_rank(&ranking, &input, maker->arena);
 	for (size_t i = 0; i < maker->rows.cnt && !err; i++)
@@ -397,6 +405,8 @@ static int make(struct maker *maker, struct value_report **made, const bool *is_
 	free(line_of);
 	free(facts);
 	free(functions);
+	free(variable_modules);
+	free(place_modules);
 	*made = report;
 	return err;
 }
@@ -421,120 +431,6 @@ static void keep_used(struct maker *maker)
 	maker->rows.cnt = kept;
 }
 
-/* --- a cause's value ---------------------------------------------------------------------------------------------- */
-
-static bool is_on_path(const struct cause *cause, const char *function)
-{
-	if (cause->function && !strcmp(cause->function, function))
-		return true;
-	for (size_t i = 0; i < cause->root.call_path_cnt; i++)
-		if (!strcmp(cause->root.call_path[i], function))
-			return true;
-	return false;
-}
-
-/* That typical requests have it says what it should be; that it explains the latency, that it is the reason. */
-static int worth(const struct value_line *line)
-{
-	if (!line || line->kind == VALUE_POINTER || !(line->ratio < VALUE_DEFAULT_DISCOUNT) ||
-	    line->dimension != VALUE_DIM_VALUE)
-		return 0;
-	/* What is the same for all requests grows with time at most. */
-	if (line->tags & VALUE_TAG_GLOBAL && isnan(line->exponent))
-		return 0;
-	return 1 + 2 * (line->typical_cnt > 0) + 4 * !isnan(line->exponent);
-}
-
-static void number_text(char *buf, size_t sz, double number)
-{
-	char digits[32];
-	size_t len, at = 0;
-
-	if (fabs(number) >= 1e15 || number != floor(number)) {
-		snprintf(buf, sz, "%.4g", number);
-		return;
-	}
-	snprintf(digits, sizeof(digits), "%.0f", fabs(number));
-	len = strlen(digits);
-	if (number < 0)
-		buf[at++] = '-';
-	for (size_t i = 0; i < len && at + 2 < sz; i++) {
-		buf[at++] = digits[i];
-		if ((len - i - 1) % 3 == 0 && i + 1 < len)
-			buf[at++] = ',';
-	}
-	buf[at] = '\0';
-}
-
-/* The whole exponent that the interval has; of two, or none, neither is the one. */
-static const char *growth_name(struct ci exponent)
-{
-	static const char *const names[] = {"", "linearly, ", "quadratically, ", "cubically, "};
-	const double slack = 0.05; /* of the grid of exponents */
-	int found = 0;
-
-	for (int power = 1; power <= 3; power++) {
-		if (exponent.lo - slack > power || exponent.hi + slack < power)
-			continue;
-		if (found)
-			return "";
-		found = power;
-	}
-	return names[found];
-}
-
-/* "`items` in `normalize_basket` is 1,400 (typical 8–14)"; NULL: out of memory. */
-static char *value_line_text(const struct value_line *line, bool by_recording, struct arena *arena)
-{
-	char median[48], lo[48], hi[48] = "", typical[128], grows[96] = "";
-
-	number_text(median, sizeof(median), line->late_median);
-	number_text(lo, sizeof(lo), line->typical_lo);
-	if (line->typical_hi > line->typical_lo)
-		number_text(hi, sizeof(hi), line->typical_hi);
-	if (isnan(line->typical_lo))
-		snprintf(typical, sizeof(typical), "%s never sampled", by_recording ? "normal:" : "typical:");
-	else
-		snprintf(typical, sizeof(typical), "%s %s%s%s", by_recording ? "normal" : "typical", lo,
-			 *hi ? line->typical_lo < 0 ? " to " : "–" : "", hi);
-	if (!isnan(line->exponent))
-		snprintf(grows, sizeof(grows), "; latency grows %s as its power %.2f [%.2f–%.2f]",
-			 growth_name(line->exponent_ci), line->exponent, line->exponent_ci.lo, line->exponent_ci.hi);
-	return arena__printf(arena, "`%s`%s%s%s is %s (%s)%s", line->variable, line->where_function ? " in `" : "",
-			     line->where_function ? line->where_function : "", line->where_function ? "`" : "", median,
-			     typical, grows);
-}
-
-/* The first cause, where it is code, ends with the value that differs in it. 0 or -ENOMEM. */
-static int name_value(struct report *report)
-{
-	struct cause *cause = report->cause_cnt ? &report->causes[0] : NULL;
-	const struct value_line *best[2] = {NULL, NULL};
-	const char *text, *whole;
-
-	if (!cause || (cause->has_root ? cause->root.kind != ROOT_CODE : cause->category != WL_CATEGORY_ONCPU))
-		return 0;
-	for (size_t v = 0; v < report->values->variable_cnt; v++) {
-		const struct value_line *line = &report->values->variables[v];
-		int on_path = line->where_function && is_on_path(cause, line->where_function);
-
-		if (worth(line) > worth(best[on_path]))
-			best[on_path] = line;
-	}
-	/* Of a root without a call path nothing tells that the target's variables have to do with it. */
-	cause->value = best[1] ? best[1] : cause->has_root ? NULL : best[0];
-	/* What a caller hands on under the same name is known of more requests. */
-	if (best[1] && best[0] && isnan(best[1]->exponent) && !isnan(best[0]->exponent) &&
-	    !strcmp(best[0]->variable, best[1]->variable))
-		cause->value = best[0];
-	if (!cause->value || !cause->what)
-		return 0;
-	text = value_line_text(cause->value, false, report->arena);
-	whole = text ? arena__printf(report->arena, "%s; %s", cause->what, text) : NULL;
-	cause->what = whole ? whole : cause->what;
-	return whole ? 0 : -ENOMEM;
-}
-
 int values_report(struct report *report, const struct values *values, const struct report_opts *opts)
 {
 	static const bool is_slow[2 * FOLDS] = {[FOLDS] = true, true, true, true, true};
@@ -554,7 +450,7 @@ int values_report(struct report *report, const struct values *values, const stru
 	if (!err)
 		err = make(&maker, &report->values, is_slow, 2 * FOLDS);
 	maker__free(&maker);
-	return err ? err : name_value(report);
+	return err ? err : values_name_cause(report);
 }
 
 int values_compare(struct value_report **report, const struct values *values, const bool *is_slow, struct arena *arena)

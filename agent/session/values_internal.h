@@ -129,5 +129,13 @@ int sampled_values__meet_frames(struct sampled_values *values, const struct valu
 int sampled_values__write_places(struct sampled_values *values, bool is_last);
 /* The rows of `value_plan` so far.  0 or the writer's error. */
 int sampled_values__write_turns(struct sampled_values *values);
+/*
+ * values_unread.c: the C and C++ runtime's own variables (arenas, locales, the loader's lists) are read where a glob
+ * names them: they are many times those of a small server, and would take its turns.
+ */
+bool sampled_values_is_runtime(const char *name);
+/* What could not be read, where the user can do something about it. */
+void sampled_values_say_unread(const char *path, int err);
+void sampled_values_say_split(const char *name, const struct value_schema *schema);
 
 #endif

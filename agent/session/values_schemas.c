@@ -209,17 +209,6 @@ static struct value_schema_opts schema_opts(const struct sampled_values *values,
 					  .dwarf_fd = &made->dwarf_fd};
 }
 
-/* Without debugging information there is nothing to say. */
-static void say_unread(const char *path, int err)
-{
-	const char *why = value_schema_why(err);
-
-	if (why)
-		log_warn("values of '%s' are not read: %s", path, why);
-	else
-		log_debug("values: %s: %s", path, strerror(-err));
-}
-
 /* Does it have variables, and is its build not among the modules? The same build may be at several places. */
 static bool is_new(const struct sampled_values *values, const struct value_schema *schema, uint32_t *module)
 {
@@ -239,6 +228,7 @@ static int take_made(struct sampled_values *values, struct made *made, uint32_t 
 {
 	int err = 0;
 
+	sampled_values_say_split(name, &made->schema);
 	if (!is_new(values, &made->schema, &values->files.items[file].module)) {
 		made__free(made);
 	} else if (values->modules.cnt == VALUE_MODULES_MAX) {
@@ -332,7 +322,7 @@ static int tend_worker(struct sampled_values *values)
 		values->worker = NULL;
 		log_debug("values: %s: %zu variables", worker->wish.path, worker->made.schema.variables.cnt);
 		if (worker->err) {
-			say_unread(worker->wish.path, worker->err);
+			sampled_values_say_unread(worker->wish.path, worker->err);
 			made__free(&worker->made);
 		} else {
 			err = take_made(values, &worker->made, worker->wish.file, worker->wish.name, true);
@@ -377,6 +367,11 @@ static uint32_t find_file(struct sampled_values *values, const char *path, bool 
 	return *err ? UINT32_MAX : (uint32_t)values->files.cnt - 1;
 }
 
+static bool is_left_out(const struct sampled_values *values, const struct program_module *of)
+{
+	return !values->opts.glob && sampled_values_is_runtime(of->name);
+}
+
 static int add_at_start(struct sampled_values *values, const struct program_module *of)
 {
 	struct made made;
@@ -385,12 +380,12 @@ static int add_at_start(struct sampled_values *values, const struct program_modu
 	int err = 0;
 	uint32_t file = find_file(values, of->file, &is_new_file, &err);
 
-	if (file == UINT32_MAX || !is_new_file)
+	if (file == UINT32_MAX || !is_new_file || is_left_out(values, of))
 		return err;
 	err = value_schema_make(&made.schema, &opts);
 	if (!err)
 		return take_made(values, &made, file, of->name, false);
-	say_unread(of->path, err);
+	sampled_values_say_unread(of->path, err);
 	made__free(&made);
 	return err == -ENOMEM ? err : 0;
 }
@@ -546,6 +541,8 @@ static int look_at_module(struct sampled_values *values, struct met *met, const 
 	file = find_file(values, of->file, &is_new_file, &err);
 	if (err)
 		return err;
+	if (is_new_file && is_target && is_left_out(values, of))
+		return 0;
 	if (is_new_file && is_target)
 		return wish_for(values, of, file);
 	/* Another process may have it first, and the target later. */

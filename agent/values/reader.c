@@ -9,6 +9,8 @@
 
 /* Spans that may begin between an address and the ones that have it. */
 #define SPANS_MAX 65536
+/* rax, x0: what a call returns is no value from before it. */
+#define VALUE_RESULT_REG 0
 
 /* One location of a local, by its beginning; `furthest` is the largest end so far. */
 struct span {
@@ -93,10 +95,22 @@ bool value_register_is_kept(uint8_t reg)
 #endif
 }
 
-static bool register_value(const struct value_frame *frame, uint8_t reg, uint64_t *value)
+/*
+ * Where the compiler knows what the callee and all that it calls change (gcc -fipa-ra, of functions of the same file),
+ * it keeps values in other registers, too: then the place holds before the call and where it returns to.  frame->addr
+ * lies in the call, whose last byte it is.
+ */
+static bool outlasts_call(const struct value_frame *frame, const struct value_location *location)
 {
+	return location->reg != VALUE_RESULT_REG && location->pc_end > frame->addr + 1;
+}
+
+static bool register_value(const struct value_frame *frame, const struct value_location *location, uint64_t *value)
+{
+	uint8_t reg = location->reg;
+
 	if (reg >= UNWIND_REGS || reg == WL_STACK_REG_PC || !(frame->regs->known >> reg & 1) ||
-	    (frame->is_caller && !value_register_is_kept(reg)))
+	    (frame->is_caller && !value_register_is_kept(reg) && !outlasts_call(frame, location)))
 		return false;
 	*value = frame->regs->values[reg];
 	return true;
@@ -135,14 +149,14 @@ static enum outcome at_location(const struct value_location *location, uint8_t s
 
 	switch (location->place) {
 	case VALUE_IN_REGISTER:
-		return register_value(frame, location->reg, value) ? READ : NO_REGISTER;
+		return register_value(frame, location, value) ? READ : NO_REGISTER;
 	case VALUE_IS_SUM:
-		if (!register_value(frame, location->reg, &base))
+		if (!register_value(frame, location, &base))
 			return NO_REGISTER;
 		*value = base + (uint64_t)location->off;
 		return READ;
 	case VALUE_AT_REGISTER:
-		if (!register_value(frame, location->reg, &base))
+		if (!register_value(frame, location, &base))
 			return NO_REGISTER;
 		break;
 	case VALUE_AT_CFA:

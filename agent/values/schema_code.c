@@ -57,11 +57,7 @@ static int dwarf_register(unsigned int reg)
 		uint16_t reg;
 		int8_t dwarf;
 	} names[] = {
-#define FAMILY(n, a, b, c, d)                                 \
-	{X86_REG_##a, n}, {X86_REG_##b, n}, {X86_REG_##c, n}, \
-	{                                                     \
-		X86_REG_##d, n                                \
-	}
+#define FAMILY(n, a, b, c, d) {X86_REG_##a, n}, {X86_REG_##b, n}, {X86_REG_##c, n}, {X86_REG_##d, n}
 		FAMILY(0, RAX, EAX, AX, AL),       FAMILY(1, RDX, EDX, DX, DL),       FAMILY(2, RCX, ECX, CX, CL),
 		FAMILY(3, RBX, EBX, BX, BL),       FAMILY(4, RSI, ESI, SI, SIL),      FAMILY(5, RDI, EDI, DI, DIL),
 		FAMILY(6, RBP, EBP, BP, BPL),      FAMILY(7, RSP, ESP, SP, SPL),      FAMILY(8, R8, R8D, R8W, R8B),
@@ -135,6 +131,32 @@ static bool only_reads(unsigned int id)
 	       id == X86_INS_COMISD || id == X86_INS_UCOMISS || id == X86_INS_UCOMISD;
 }
 
+/* The register that the instruction adds a constant to: `add $1, r`, `inc r`, `lea 1(r), q`. */
+static bool added_to(const cs_insn *decoded, struct place *place)
+{
+	const cs_x86 *x86 = &decoded->detail->x86;
+	int reg = -1;
+
+	switch (decoded->id) {
+	case X86_INS_ADD:
+	case X86_INS_SUB:
+		if (x86->operands[1].type != X86_OP_IMM)
+			return false;
+		break;
+	case X86_INS_INC:
+	case X86_INS_DEC:
+		break;
+	case X86_INS_LEA:
+		if (x86->operands[1].mem.index == X86_REG_INVALID)
+			reg = dwarf_register(x86->operands[1].mem.base);
+		*place = (struct place){.kind = PLACE_REGISTER, .reg = (uint8_t)reg, .size = x86->operands[0].size};
+		return reg >= 0;
+	default:
+		return false;
+	}
+	return x86->operands[0].type == X86_OP_REG && operand_place(decoded, &x86->operands[0], place);
+}
+
 static void take_operands(const cs_insn *decoded, struct insn *insn)
 {
 	const cs_x86 *x86 = &decoded->detail->x86;
@@ -155,6 +177,8 @@ static void take_operands(const cs_insn *decoded, struct insn *insn)
 	}
 	if (is_copy(decoded->id) && insn->read_cnt == 1 && insn->write_cnt == 1)
 		insn->source = insn->reads[0];
+	else
+		insn->adds = insn->write_cnt == 1 && added_to(decoded, &insn->source);
 }
 
 static void take_effects(struct tagger *tagger, const cs_insn *decoded, struct insn *insn)

@@ -31,6 +31,7 @@ struct insn {
 	uint64_t addr, target;
 	struct place reads[OPS_MAX], writes[2];
 	struct place source; /* a copy or load: what it copies; PLACE_NONE: no copy */
+	bool adds;           /* … and adds a constant to it */
 	uint32_t clobbers;   /* bit per DWARF register 0…16: written, in whatever way */
 	uint32_t block;
 	uint8_t len, read_cnt, write_cnt;

@@ -57,10 +57,10 @@ static bool candidate_is_at(struct tagger *tagger, struct builder *builder, cons
 }
 
 /*
- * From a register before instruction `*at` to what a copy or load earlier in the block put there.  False: that is not
- * known.
+ * From a register before instruction `*at` to what a copy or load earlier in the block put there, or, with `sums`, what
+ * it differs from by a constant.  False: that is not known.
  */
-static bool step_back(const struct tagger *tagger, uint32_t *at, struct place *place)
+static bool step_back(const struct tagger *tagger, uint32_t *at, struct place *place, bool sums)
 {
 	const struct insn *insns = tagger->insns.items;
 	uint32_t first = tagger->blocks.items[insns[*at].block].first;
@@ -69,8 +69,9 @@ static bool step_back(const struct tagger *tagger, uint32_t *at, struct place *p
 	for (uint32_t i = *at; i-- > first && place->kind == PLACE_REGISTER;) {
 		if (!(place->reg < 32 && insns[i].clobbers & 1u << place->reg))
 			continue;
-		if (insns[i].source.kind == PLACE_NONE || insns[i].is_call || !insns[i].write_cnt ||
-		    insns[i].writes[0].kind != PLACE_REGISTER || insns[i].writes[0].reg != place->reg)
+		if (insns[i].source.kind == PLACE_NONE || (insns[i].adds && !sums) || insns[i].is_call ||
+		    !insns[i].write_cnt || insns[i].writes[0].kind != PLACE_REGISTER ||
+		    insns[i].writes[0].reg != place->reg)
 			return false;
 		*place = insns[i].source;
 		place->exact = exact;
@@ -101,7 +102,7 @@ static bool offset_from(struct tagger *tagger, struct builder *builder, const st
 			*off = place->off;
 			return location->place != VALUE_IS_SUM || !__builtin_sub_overflow(*off, location->off, off);
 		}
-	} while (steps++ < FOLLOW_MAX && step_back(tagger, &at, &base));
+	} while (steps++ < FOLLOW_MAX && step_back(tagger, &at, &base, false));
 	return false;
 }
 
@@ -172,10 +173,11 @@ static void find_sources(struct tagger *tagger, struct builder *builder, uint32_
 			 found_fn found, void *owner)
 {
 	uint32_t steps = 0;
+	bool sums = !place.exact;
 
 	do
 		find_variables(tagger, builder, at, tagger->insns.items[at].addr, &place, found, owner);
-	while (steps++ < FOLLOW_MAX && step_back(tagger, &at, &place));
+	while (steps++ < FOLLOW_MAX && step_back(tagger, &at, &place, sums));
 }
 
 /* --- tags --------------------------------------------------------------------------------------------------------- */

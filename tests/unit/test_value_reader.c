@@ -132,6 +132,24 @@ static void values_are_where_the_schema_says(void)
 	clear(&schema);
 }
 
+/* A frame's address lies in its call's last byte: a range that has that and no more ends where the call returns to. */
+static void what_outlasts_a_call_is_read_in_callers(void)
+{
+	const uint8_t scratch = 10, result = 0;
+	struct value_schema schema = {0};
+	struct value_read_counts counts;
+	struct taken taken;
+
+	add(&schema, 8, -1, VALUE_TAG_LOOP, (struct value_location){0x100, 0x161, 0, VALUE_IN_REGISTER, scratch});
+	add(&schema, 8, -1, VALUE_TAG_LOOP, (struct value_location){0x100, 0x162, 0, VALUE_IN_REGISTER, scratch});
+	add(&schema, 8, -1, VALUE_TAG_LOOP, (struct value_location){0x100, 0x200, 0, VALUE_IN_REGISTER, result});
+	read_at(&schema, 0x160, true, &taken, &counts);
+	CU_ASSERT(taken.cnt == 1 && value_of(&taken, 1) == 0 && counts.no_register == 2);
+	read_at(&schema, 0x160, false, &taken, &counts);
+	CU_ASSERT_EQUAL(taken.cnt, 3);
+	clear(&schema);
+}
+
 #define PCS 300
 
 /* The offsets that are read at a program counter, summed so that their order does not matter. */
@@ -432,6 +450,7 @@ int suite_value_reader(void)
 		{"plans leave out what is copied anyway", plans_leave_out_what_is_copied_anyway},
 #if defined(__x86_64__)
 		{"pointers in frames are followed", pointers_in_frames_are_followed},
+		{"what outlasts a call is read in callers", what_outlasts_a_call_is_read_in_callers},
 #endif
 	};
 

@@ -108,6 +108,7 @@ static void test_tags(void)
 	/* With optimization its test becomes a flag byte that is combined with another one. */
 	CU_ASSERT(has_tags(&schema, "o0", "mix", "text", VALUE_TAG_COND));
 	CU_ASSERT(has_tags(&schema, "o0", "scan", "i", VALUE_TAG_LOOP | VALUE_TAG_COND));
+	CU_ASSERT(has_tags(&schema, "o3", "stretch", "round", VALUE_TAG_LOOP | VALUE_TAG_COND));
 	value_schema_free(&schema);
 }
 

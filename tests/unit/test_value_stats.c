@@ -200,13 +200,16 @@ struct ranked {
 /* With more profiles than two the third one and all later ones are normal, too. */
 static const bool profiles[] = {false, true, false, false};
 
-static void rank_profiles(struct ranked *ranked, const struct value_variable_facts *variables, size_t variable_cnt,
-			  size_t profile_cnt)
+/* Of `variable_modules` NULL all is of one. */
+static void rank_modules(struct ranked *ranked, const struct value_variable_facts *variables, size_t variable_cnt,
+			 size_t profile_cnt, const uint32_t *variable_modules)
 {
-	static const uint32_t functions[] = {SCAN, WORK, LOG};
+	static const uint32_t functions[] = {SCAN, WORK, LOG}, place_modules[] = {0, 1, 1};
 	struct value_input input = {.variables = variables,
 				    .variable_cnt = variable_cnt,
 				    .functions = functions,
+				    .variable_modules = variable_modules,
+				    .place_modules = variable_modules ? place_modules : NULL,
 				    .function_cnt = FUNCTIONS,
 				    .rows = ranked->rows,
 				    .row_cnt = ranked->cnt,
@@ -216,6 +219,12 @@ static void rank_profiles(struct ranked *ranked, const struct value_variable_fac
 	ranked->arena = arena__new();
 	CU_ASSERT_PTR_NOT_NULL_FATAL(ranked->arena);
 	CU_ASSERT_EQUAL_FATAL(value_rank(&ranked->ranking, &input, ranked->arena), 0);
+}
+
+static void rank_profiles(struct ranked *ranked, const struct value_variable_facts *variables, size_t variable_cnt,
+			  size_t profile_cnt)
+{
+	rank_modules(ranked, variables, variable_cnt, profile_cnt, NULL);
 }
 
 static void rank(struct ranked *ranked, const struct value_variable_facts *variables, size_t variable_cnt)
@@ -559,6 +568,75 @@ static void globals_count_for_all_frames_of_a_tick(void)
 	arena__free(ranked.arena);
 }
 
+/* `work` is a library's: its own state is none of the function that calls it. */
+static void globals_of_a_library_say_nothing_of_its_callers(void)
+{
+	static const struct value_variable_facts variable = {VALUE_UNSIGNED, VALUE_TAG_GLOBAL, 8};
+	static const uint32_t module = 1;
+	static struct ranked ranked;
+
+	ranked.cnt = 0;
+	for (uint32_t tick = 0; tick < 2 * TICKS; tick++) {
+		bool slow = tick >= TICKS;
+
+		add(&ranked, tick, slow, 0, WORK, 0, more(tick, slow));
+		add(&ranked, tick, slow, 1, SCAN, VALUE_NONE, 0);
+	}
+	rank_modules(&ranked, &variable, 1, 2, &module);
+	CU_ASSERT_EQUAL_FATAL(ranked.ranking.function_cnt, 1);
+	CU_ASSERT_EQUAL(ranked.ranking.functions[0].function, WORK);
+	CU_ASSERT_EQUAL(ranked.ranking.functions[0].variable, 0);
+	arena__free(ranked.arena);
+}
+
+/* One thread has one sample each of the few normal ones: there is no difference of adjacent ones to compare with. */
+static void without_adjacent_normal_samples_deltas_tell_nothing(void)
+{
+	static const struct value_variable_facts variable = {VALUE_SIGNED, VALUE_TAG_LOOP, 8};
+	static struct ranked ranked;
+	const struct value_verdict *verdict = ranked.ranking.verdicts;
+
+	for (int apart = 0; apart < 2; apart++) {
+		ranked.cnt = 0;
+		for (uint32_t tick = 0; tick < TICKS; tick++)
+			add(&ranked, tick, 1, 0, SCAN, 0, apart ? 1000 + tick : 7);
+		for (uint32_t i = 0; i < 2; i++)
+			add(&ranked, 4 * (TICKS + i), 0, 0, SCAN, 0, 7);
+		/* The ranks of functions need a second one. */
+		add(&ranked, 4 * (TICKS + 2), 0, 0, LOG, VALUE_NONE, 0);
+		rank(&ranked, &variable, 1);
+		verdict = ranked.ranking.verdicts;
+		CU_ASSERT(isnan(verdict->ratios[VALUE_DIM_DELTA]));
+		CU_ASSERT_EQUAL(ranked.ranking.functions[0].pattern,
+				apart ? VALUE_PATTERN_SCALABILITY : VALUE_PATTERN_NONE);
+		CU_ASSERT_EQUAL(verdict->is_anomalous || verdict->is_suspect, apart);
+		arena__free(ranked.arena);
+	}
+}
+
+/* One normal sample is too few for a test; that all slow ones are beyond it is a suspicion, and the ranks discount. */
+static void what_no_test_can_decide_the_ranks_do(void)
+{
+	static const struct value_variable_facts variable = {VALUE_SIGNED, VALUE_TAG_LOOP, 8};
+	static struct ranked ranked;
+
+	for (int apart = 0; apart < 2; apart++) {
+		ranked.cnt = 0;
+		for (uint32_t tick = 0; tick < 5; tick++) {
+			add(&ranked, tick, 1, 0, SCAN, 0, apart ? 1000 + tick : tick);
+			add(&ranked, 100 + tick, 0, 0, LOG, VALUE_NONE, 0);
+		}
+		add(&ranked, 200, 0, 0, SCAN, 0, 3);
+		rank(&ranked, &variable, 1);
+		CU_ASSERT_EQUAL(ranked.ranking.verdicts[0].ratio, VALUE_DEFAULT_DISCOUNT);
+		CU_ASSERT_EQUAL(ranked.ranking.verdicts[0].is_suspect, apart);
+		CU_ASSERT_EQUAL(ranked.ranking.functions[0].function, SCAN);
+		CU_ASSERT_EQUAL(ranked.ranking.functions[0].ratio, apart ? 0 : VALUE_DEFAULT_DISCOUNT);
+		CU_ASSERT_EQUAL(ranked.ranking.functions[0].by, apart ? VALUE_BY_RANKS : VALUE_BY_VARIABLE);
+		arena__free(ranked.arena);
+	}
+}
+
 static void bytes_become_numbers_by_their_type(void)
 {
 	const struct value_variable_facts byte = {VALUE_SIGNED, 0, 1}, whole = {VALUE_SIGNED, 0, 8},
@@ -595,6 +673,10 @@ int suite_value_stats(void)
 		{"of equal costs the better evidence ranks first", of_equal_costs_the_better_evidence_ranks_first},
 		{"globals count for all frames of a tick", globals_count_for_all_frames_of_a_tick},
 		{"bytes become numbers by their type", bytes_become_numbers_by_their_type},
+		{"globals of a library say nothing of its callers", globals_of_a_library_say_nothing_of_its_callers},
+		{"without adjacent normal samples deltas tell nothing",
+		 without_adjacent_normal_samples_deltas_tell_nothing},
+		{"what no test can decide the ranks do", what_no_test_can_decide_the_ranks_do},
 	};
 
 	return unit_suite("value_stats", tests, sizeof(tests) / sizeof(tests[0]));

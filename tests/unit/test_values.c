@@ -201,12 +201,50 @@ static void impossible_parts_are_refused(void)
 	test_dir__remove(&dir);
 }
 
+/* A frame of a call path may be an inlined function, whose variable belongs to the function that it is in. */
+static void the_first_cause_names_a_value_of_its_path(void)
+{
+	static const char *frames[] = {"step", "step (inlined by scan)", "find (inlined by step)", "other"};
+	static const bool is_named[] = {false, true, true, false};
+
+	for (size_t f = 0; f < sizeof(frames) / sizeof(frames[0]); f++) {
+		struct value_line line = {.variable = "i",
+					  .function = f == 2 ? "step" : "scan",
+					  .inlined = f == 2 ? "find" : "step",
+					  .where_function = f == 2 ? "step" : "scan",
+					  .kind = VALUE_SIGNED,
+					  .tags = VALUE_TAG_LOOP,
+					  .dimension = VALUE_DIM_VALUE,
+					  .typical_lo = 1,
+					  .typical_hi = 9,
+					  .typical_cnt = 50,
+					  .late_cnt = 50,
+					  .late_median = 1400,
+					  .exponent = NAN};
+		struct value_report values = {.variables = &line, .variable_cnt = 1};
+		struct cause cause = {.what = "code",
+				      .function = frames[f],
+				      .has_root = true,
+				      .root = {.kind = ROOT_CODE, .call_path = &frames[f], .call_path_cnt = 1}};
+		struct report report = {.causes = &cause, .cause_cnt = 1, .values = &values, .arena = arena__new()};
+
+		CU_ASSERT_PTR_NOT_NULL_FATAL(report.arena);
+		CU_ASSERT_EQUAL(values_name_cause(&report), 0);
+		CU_ASSERT_EQUAL(cause.value != NULL, is_named[f]);
+		CU_ASSERT_EQUAL(strstr(cause.what, "`i` in `") != NULL &&
+					strstr(cause.what, "1,400 (typical 1–9)") != NULL,
+				is_named[f]);
+		arena__free(report.arena);
+	}
+}
+
 int suite_values(void)
 {
 	static const struct unit_test tests[] = {
 		{"what was not read is not absent", what_was_not_read_is_not_absent},
 		{"turns make a function no cheaper", turns_make_a_function_no_cheaper},
 		{"impossible parts are refused", impossible_parts_are_refused},
+		{"the first cause names a value of its path", the_first_cause_names_a_value_of_its_path},
 	};
 
 	return unit_suite("values", tests, sizeof(tests) / sizeof(tests[0]));

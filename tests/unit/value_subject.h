@@ -38,6 +38,7 @@ int SUBJECT_NAME(SUBJECT, leaf)(int number);
 int SUBJECT_NAME(SUBJECT, scan)(const struct subject_list *list, int key);
 double SUBJECT_NAME(SUBJECT, mix)(long rounds, double factor, const char *text);
 int SUBJECT_NAME(SUBJECT, nested)(const struct subject_outer *outer, int key);
+unsigned int SUBJECT_NAME(SUBJECT, stretch)(const char *text, unsigned int rounds);
 
 __attribute__((noinline)) int SUBJECT_NAME(SUBJECT, leaf)(int number)
 {
@@ -67,6 +68,21 @@ __attribute__((noinline)) double SUBJECT_NAME(SUBJECT, mix)(long rounds, double 
 		left--;
 	}
 	return sum;
+}
+
+/* With -O3 the end of the loop tests a register that a constant was added to since it was `round`. */
+__attribute__((noinline)) unsigned int SUBJECT_NAME(SUBJECT, stretch)(const char *text, unsigned int rounds)
+{
+	unsigned int state[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+
+	for (unsigned int round = 0; round < rounds; round++) {
+		state[round & 7] ^= (unsigned char)text[round % 13];
+		for (int i = 0; i < 8; i++) {
+			state[i] += state[(i + 1) & 7] ^ 0x9e3779b9u;
+			state[i] = state[i] << 7 | state[i] >> 25;
+		}
+	}
+	return state[0];
 }
 
 /* With optimization `part` is nowhere: it is `outer` and an offset. */
