@@ -25,6 +25,7 @@ static void sort_rows(struct value_input *input, int (*compare)(const void *, co
 /* Costs of one function in one profile. */
 struct cost {
 	double pc, variable;
+	double own;    /* of `variable`, by a local of its own */
 	double depth;  /* sum over the ticks of `variable` */
 	double frames; /* ticks at which it has a frame */
 };
@@ -78,11 +79,14 @@ static bool has_value(const struct value_input *input, const struct value_row *r
 	return false;
 }
 
-/* Has a frame farther in of the same tick counted for that function already? */
-static bool is_counted(const struct value_input *input, const struct value_row *rows, size_t at, const bool *valued)
+enum { HAS_VALUE = 1, HAS_LOCAL = 2 };
+
+/* Has a frame farther in of the same tick counted for that function already? Where `has` is not NULL: with `wanted`. */
+static bool is_counted(const struct value_input *input, const struct value_row *rows, size_t at, const uint8_t *has,
+		       uint8_t wanted)
 {
 	for (size_t i = 0; i < at; i++)
-		if (input->functions[rows[i].place] == input->functions[rows[at].place] && (!valued || valued[i]))
+		if (input->functions[rows[i].place] == input->functions[rows[at].place] && (!has || has[i] & wanted))
 			return true;
 	return false;
 }
@@ -107,6 +111,7 @@ static void add_cost(const struct ranker *ranker, const struct value_row *row, c
 	for (int s = 0; s < 2 && sums[s]; s++) {
 		sums[s]->pc += more->pc;
 		sums[s]->variable += more->variable;
+		sums[s]->own += more->own;
 		sums[s]->depth += more->depth;
 		sums[s]->frames += more->frames;
 	}
@@ -119,7 +124,7 @@ static void add_cost(const struct ranker *ranker, const struct value_row *row, c
 static int sum_costs(struct ranker *ranker)
 {
 	struct value_input *input = ranker->input;
-	VEC(bool) valued = {0};
+	VEC(uint8_t) has = {0};
 
 	for (size_t first = 0, end; first < input->row_cnt; first = end) {
 		const struct value_row *rows = &input->rows[first];
@@ -127,13 +132,16 @@ static int sum_costs(struct ranker *ranker)
 
 		end = tick_end(input, first);
 		cnt = end - first;
-		valued.cnt = 0;
-		if (vec_extend(&valued, cnt)) {
-			vec_free(&valued);
+		has.cnt = 0;
+		if (vec_extend(&has, cnt)) {
+			vec_free(&has);
 			return -ENOMEM;
 		}
 		for (size_t i = 0; i < cnt; i++)
-			valued.items[i] = has_value(input, rows, cnt, i);
+			has.items[i] =
+				(uint8_t)((has_value(input, rows, cnt, i) ? HAS_VALUE : 0) |
+					  (rows[i].variable != VALUE_NONE && !is_global(input, &rows[i]) ? HAS_LOCAL
+													 : 0));
 		if (!rows->depth)
 			add_cost(ranker, rows, &(struct cost){.pc = rows->weight});
 		if (ranker->by_states)
@@ -141,14 +149,16 @@ static int sum_costs(struct ranker *ranker)
 		for (size_t i = 0; i < cnt; i++) {
 			double weight = rows[i].weight;
 
-			if (ranker->by_states && !is_counted(input, rows, i, NULL))
+			if (ranker->by_states && !is_counted(input, rows, i, NULL, 0))
 				add_cost(ranker, &rows[i], &(struct cost){.frames = weight});
-			if (valued.items[i] && !is_counted(input, rows, i, valued.items))
+			if (has.items[i] & HAS_LOCAL && !is_counted(input, rows, i, has.items, HAS_LOCAL))
+				add_cost(ranker, &rows[i], &(struct cost){.own = weight});
+			if (has.items[i] & HAS_VALUE && !is_counted(input, rows, i, has.items, HAS_VALUE))
 				add_cost(ranker, &rows[i],
 					 &(struct cost){.variable = weight, .depth = weight * rows[i].depth});
 		}
 	}
-	vec_free(&valued);
+	vec_free(&has);
 	return 0;
 }
 
@@ -213,6 +223,7 @@ static int weigh_by_turns(struct ranker *ranker)
 		}
 		for (size_t p = 0; p < input->profile_cnt; p++) {
 			cost_of(ranker, p, f)->variable *= factors[input->is_slow[p]];
+			cost_of(ranker, p, f)->own *= factors[input->is_slow[p]];
 			cost_of(ranker, p, f)->depth *= factors[input->is_slow[p]];
 		}
 	}
@@ -376,7 +387,7 @@ static void discount_function(const struct ranker *ranker, struct value_function
 ORDER(compare_functions, struct value_function, BY(b->calibrated, a->calibrated), BY(b->cost, a->cost),
       BY(a->function, b->function));
 
-ORDER(compare_evidence, struct value_function, BY(b->evidence, a->evidence), a->evidence ? BY(a->depth, b->depth) : 0,
+ORDER(compare_evidence, struct value_function, BY(b->evidence, a->evidence), BY(a->depth, b->depth),
       compare_functions(a, b));
 
 /*
@@ -418,15 +429,19 @@ static void rank_functions(struct ranker *ranker)
 	find_variables(ranker, functions);
 	for (size_t f = 0; f < input->function_cnt; f++) {
 		struct value_function *function = &functions[f];
+		double of_depth = 0;
 
 		for (size_t p = 0; p < input->profile_cnt; p++) {
 			if (!input->is_slow[p])
 				continue;
 			function->pc_cost += cost_of(ranker, p, f)->pc;
-			function->variable_cost += cost_of(ranker, p, f)->variable;
+			/* A global of which nothing is known makes no caller costly. */
+			function->variable_cost += function->variable == VALUE_NONE ? cost_of(ranker, p, f)->own
+										    : cost_of(ranker, p, f)->variable;
 			function->depth += cost_of(ranker, p, f)->depth;
+			of_depth += cost_of(ranker, p, f)->variable;
 		}
-		function->depth = function->variable_cost > 0 ? function->depth / function->variable_cost : 0;
+		function->depth = of_depth > 0 ? function->depth / of_depth : 0;
 		function->cost = fmax(function->pc_cost, function->variable_cost);
 		if (function->cost > 0) {
 			discount_function(ranker, function);

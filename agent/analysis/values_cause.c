@@ -41,8 +41,8 @@ static int worth(const struct value_line *line)
 	if (!line || line->kind == VALUE_POINTER || line->dimension != VALUE_DIM_VALUE)
 		return 0;
 	if (!(line->ratio < VALUE_DEFAULT_DISCOUNT))
-		return value_is_suspect(&(struct value_variable_facts){.kind = line->kind, .tags = line->tags},
-					line->typical_cnt, line->late_cnt, line->beyond_share);
+		return 2 * value_is_suspect(&(struct value_variable_facts){.kind = line->kind, .tags = line->tags},
+					    line->typical_cnt, line->late_cnt, line->beyond_share);
 	/* What is the same for all requests grows with time at most. */
 	if (line->tags & VALUE_TAG_GLOBAL && isnan(line->exponent))
 		return 0;
