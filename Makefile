@@ -487,6 +487,10 @@ diagnose-all: setup-test
 bench-values: setup-bench
 	@$(MAKE) --no-print-directory $(jobs) build
 	@WHYLATE=$(abspath $(BUILD)/whylate) tests/bench/values/run $(FLAGS) $(CASES)
+# Servers that the analysis was not made for: CASES=kdf.c
+bench-values-holdout: setup-bench
+	@$(MAKE) --no-print-directory $(jobs) build
+	@WHYLATE=$(abspath $(BUILD)/whylate) tests/bench/values/holdout/run $(FLAGS) $(CASES)
 
 # For those who build: the schema of `whylate values schema` from source, by clang -fpass-plugin= (docs/whylate-values.1)
 LLVM_INCLUDE ?= $(shell llvm-config-19 --includedir 2>/dev/null || echo /usr/lib/llvm-19/include)
