@@ -35,18 +35,31 @@ static bool is_on_path(const struct cause *cause, const struct value_line *line)
 	return false;
 }
 
-/* That typical requests have it says what it should be; that it explains the latency, that it is the reason. */
+/* What a loop tests tells more than what a condition tests, and that more than any other value. */
+static int use_of(const struct value_line *line)
+{
+	return line->tags & VALUE_TAG_LOOP ? 2 : line->tags & VALUE_TAG_COND ? 1 : 0;
+}
+
+/*
+ * That typical requests have it says what it should be; that it explains the latency, that it is the reason.  Of equals
+ * its use decides.
+ */
 static int worth(const struct value_line *line)
 {
+	const int step = 4;
+
 	if (!line || line->kind == VALUE_POINTER || line->dimension != VALUE_DIM_VALUE)
 		return 0;
 	if (!(line->ratio < VALUE_DEFAULT_DISCOUNT))
-		return 2 * value_is_suspect(&(struct value_variable_facts){.kind = line->kind, .tags = line->tags},
-					    line->typical_cnt, line->late_cnt, line->beyond_share);
+		return value_is_suspect(&(struct value_variable_facts){.kind = line->kind, .tags = line->tags},
+					line->typical_cnt, line->late_cnt, line->beyond_share)
+			       ? 2 * step + use_of(line)
+			       : 0;
 	/* What is the same for all requests grows with time at most. */
 	if (line->tags & VALUE_TAG_GLOBAL && isnan(line->exponent))
 		return 0;
-	return 1 + 2 * (line->typical_cnt > 0) + 4 * !isnan(line->exponent);
+	return step * (1 + 2 * (line->typical_cnt > 0) + 4 * !isnan(line->exponent)) + use_of(line);
 }
 
 static void number_text(char *buf, size_t sz, double number)

@@ -238,6 +238,44 @@ static void the_first_cause_names_a_value_of_its_path(void)
 	}
 }
 
+static void of_values_a_cause_names_that_of_a_loop(void)
+{
+	const struct value_line line = {.function = "scan",
+					.where_function = "scan",
+					.kind = VALUE_SIGNED,
+					.dimension = VALUE_DIM_VALUE,
+					.typical_cnt = 50,
+					.late_cnt = 50,
+					.exponent = NAN};
+	const char *frame = "scan";
+	struct value_line lines[4] = {line, line, line, line};
+	struct value_report values = {.variables = lines, .variable_cnt = 4};
+	struct cause cause = {.what = "code",
+			      .function = frame,
+			      .has_root = true,
+			      .root = {.kind = ROOT_CODE, .call_path = &frame, .call_path_cnt = 1}};
+	struct report report = {.causes = &cause, .cause_cnt = 1, .values = &values, .arena = arena__new()};
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(report.arena);
+	lines[0].variable = "handed_on";
+	lines[0].tags = VALUE_TAG_ARGS;
+	lines[1].variable = "tested";
+	lines[1].tags = VALUE_TAG_COND;
+	lines[2].variable = "counted";
+	lines[2].tags = VALUE_TAG_LOOP;
+	/* That normal requests never had it counts for less than any use. */
+	lines[3].variable = "unknown";
+	lines[3].tags = VALUE_TAG_LOOP;
+	lines[3].typical_cnt = 0;
+	for (size_t cnt = 1; cnt <= 4; cnt++) {
+		cause.what = "code";
+		values.variable_cnt = cnt;
+		CU_ASSERT_EQUAL(values_name_cause(&report), 0);
+		CU_ASSERT_PTR_EQUAL(cause.value, &lines[cnt < 3 ? cnt - 1 : 2]);
+	}
+	arena__free(report.arena);
+}
+
 int suite_values(void)
 {
 	static const struct unit_test tests[] = {
@@ -245,6 +283,7 @@ int suite_values(void)
 		{"turns make a function no cheaper", turns_make_a_function_no_cheaper},
 		{"impossible parts are refused", impossible_parts_are_refused},
 		{"the first cause names a value of its path", the_first_cause_names_a_value_of_its_path},
+		{"of values a cause names that of a loop", of_values_a_cause_names_that_of_a_loop},
 	};
 
 	return unit_suite("values", tests, sizeof(tests) / sizeof(tests[0]));
