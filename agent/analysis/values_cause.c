@@ -9,6 +9,8 @@
 #include <string.h>
 
 #define INLINED_BY " (inlined by "
+/* Fewer samples of typical requests do not say what it should be. */
+#define TYPICAL_KNOWN_MIN 3
 
 /* The frames of a path are functions, and "INLINED (inlined by FUNCTION)". */
 static bool is_frame_of(const char *frame, const char *function, const char *inlined)
@@ -59,7 +61,7 @@ static int worth(const struct value_line *line)
 	/* What is the same for all requests grows with time at most. */
 	if (line->tags & VALUE_TAG_GLOBAL && isnan(line->exponent))
 		return 0;
-	return step * (1 + 2 * (line->typical_cnt > 0) + 4 * !isnan(line->exponent)) + use_of(line);
+	return step * (1 + 2 * (line->typical_cnt >= TYPICAL_KNOWN_MIN) + 4 * !isnan(line->exponent)) + use_of(line);
 }
 
 static void number_text(char *buf, size_t sz, double number)
