@@ -43,25 +43,31 @@ static int use_of(const struct value_line *line)
 	return line->tags & VALUE_TAG_LOOP ? 2 : line->tags & VALUE_TAG_COND ? 1 : 0;
 }
 
-/*
- * That typical requests have it says what it should be; that it explains the latency, that it is the reason.  Of equals
- * its use decides.
- */
-static int worth(const struct value_line *line)
+static bool is_suspect(const struct value_line *line)
 {
-	const int step = 4;
+	const struct value_variable_facts facts = {.kind = line->kind, .tags = line->tags};
+
+	return value_is_suspect(&facts, line->typical_cnt, line->late_cnt, line->beyond_share);
+}
+
+/*
+ * That it explains the latency says that it is the reason; then that it is in the cause's own function, how that uses
+ * it, and that typical requests have it, which says what it should be.
+ */
+static int worth(const struct value_line *line, const struct cause *cause)
+{
+	bool is_own;
 
 	if (!line || line->kind == VALUE_POINTER || line->dimension != VALUE_DIM_VALUE)
 		return 0;
-	if (!(line->ratio < VALUE_DEFAULT_DISCOUNT))
-		return value_is_suspect(&(struct value_variable_facts){.kind = line->kind, .tags = line->tags},
-					line->typical_cnt, line->late_cnt, line->beyond_share)
-			       ? 2 * step + use_of(line)
-			       : 0;
+	if (!(line->ratio < VALUE_DEFAULT_DISCOUNT) && !is_suspect(line))
+		return 0;
 	/* What is the same for all requests grows with time at most. */
 	if (line->tags & VALUE_TAG_GLOBAL && isnan(line->exponent))
 		return 0;
-	return step * (1 + 2 * (line->typical_cnt >= TYPICAL_KNOWN_MIN) + 4 * !isnan(line->exponent)) + use_of(line);
+	is_own = line->where_function && is_frame_of(cause->function, line->where_function, line->inlined);
+	return 1 + 32 * !isnan(line->exponent) + 16 * is_own + 4 * use_of(line) +
+	       2 * (line->typical_cnt >= TYPICAL_KNOWN_MIN || is_suspect(line));
 }
 
 static void number_text(char *buf, size_t sz, double number)
@@ -137,7 +143,7 @@ int values_name_cause(struct report *report)
 		const struct value_line *line = &report->values->variables[v];
 		int on_path = line->where_function && is_on_path(cause, line);
 
-		if (worth(line) > worth(best[on_path]))
+		if (worth(line, cause) > worth(best[on_path], cause))
 			best[on_path] = line;
 	}
 	/* Of a root without a call path nothing tells that the target's variables have to do with it. */
