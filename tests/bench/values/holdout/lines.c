@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* A member through a pointer, and libc as the hot leaf: after each line the rest of the buffer is moved to its front. */
+/* A member through a pointer, and libc as the hot leaf: after each line the rest of the buffer is moved to its front.
+ */
 #include "serve.h"
 
 struct buffer {

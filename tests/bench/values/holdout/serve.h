@@ -64,9 +64,9 @@ static void *serve_connection(void *arg)
 			memset(body + sizeof(head) + len, ' ', 512 - len);
 			len = 512;
 		}
-		head_len = snprintf(head, sizeof(head),
-				    "HTTP/1.1 200 OK\r\nX-Digest: %08x\r\nContent-Length: %zu\r\n\r\n",
-				    digest_reply(body + sizeof(head), len), len);
+		head_len =
+			snprintf(head, sizeof(head), "HTTP/1.1 200 OK\r\nX-Digest: %08x\r\nContent-Length: %zu\r\n\r\n",
+				 digest_reply(body + sizeof(head), len), len);
 		memcpy(body + sizeof(head) - head_len, head, (size_t)head_len);
 		if (write(fd, body + sizeof(head) - head_len, (size_t)head_len + len) < 0)
 			break;
