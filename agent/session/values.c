@@ -118,7 +118,7 @@ static int take_frame(struct sampled_values *values, const struct value_stack *s
 	const struct unwind_frame *at = &stack->frames[depth];
 	uint64_t addr = unwind_frame_addr(at);
 	const struct program_module *of;
-	struct value_frame frame = {.regs = &stack->regs[depth], .is_caller = depth > 0};
+	struct value_frame frame = {.regs = &stack->regs[depth], .is_caller = depth > 0, .innermost = &stack->regs[0]};
 	struct taking taking = {.values = values, .depth = (uint32_t)depth};
 	int err;
 

@@ -107,12 +107,15 @@ static bool outlasts_call(const struct value_frame *frame, const struct value_lo
 
 static bool register_value(const struct value_frame *frame, const struct value_location *location, uint64_t *value)
 {
+	const struct unwind_regs *regs = frame->regs;
 	uint8_t reg = location->reg;
 
-	if (reg >= UNWIND_REGS || reg == WL_STACK_REG_PC || !(frame->regs->known >> reg & 1) ||
-	    (frame->is_caller && !value_register_is_kept(reg) && !outlasts_call(frame, location)))
+	/* By the unwinding tables it is not known. */
+	if (frame->is_caller && !value_register_is_kept(reg))
+		regs = outlasts_call(frame, location) ? frame->innermost : NULL;
+	if (!regs || reg >= UNWIND_REGS || reg == WL_STACK_REG_PC || !(regs->known >> reg & 1))
 		return false;
-	*value = frame->regs->values[reg];
+	*value = regs->values[reg];
 	return true;
 }
 

@@ -28,6 +28,8 @@ struct value_frame {
 	uint64_t cfa;  /* 0: not known */
 	const struct unwind_regs *regs;
 	bool is_caller; /* only registers that calls preserve hold what they held before it */
+	/* Of the stack's innermost frame, which still has what no call has changed; NULL: not known. */
+	const struct unwind_regs *innermost;
 };
 
 struct value_read_counts {

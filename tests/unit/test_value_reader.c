@@ -84,13 +84,17 @@ static void read_at(const struct value_schema *schema, uint64_t addr, bool is_ca
 {
 	static const struct value_word words[] = {{.addr = 0x12345678 + 12, .bytes = 0xdeadbeefcafe, .size = 8},
 						  {.addr = 0x100000 + 0x5000, .bytes = 77, .size = 4}};
-	struct unwind_regs regs = {.known = ~0ULL};
+	struct unwind_regs regs = {.known = ~0ULL}, innermost = {.known = ~0ULL, .values = {[10] = 55}};
 	uint8_t stack[64] = {0};
 	uint32_t on_stack = 4711;
 	struct value_memory memory = {
 		.stack = {.bytes = stack, .addr = STACK, .sz = sizeof(stack)}, .words = words, .word_cnt = 2};
-	struct value_frame frame = {
-		.addr = addr, .bias = 0x100000, .cfa = STACK + 48, .regs = &regs, .is_caller = is_caller};
+	struct value_frame frame = {.addr = addr,
+				    .bias = 0x100000,
+				    .cfa = STACK + 48,
+				    .regs = &regs,
+				    .is_caller = is_caller,
+				    .innermost = &innermost};
 	struct value_reader *reader;
 
 	regs.values[KEPT] = 0x12345678;
@@ -144,7 +148,7 @@ static void what_outlasts_a_call_is_read_in_callers(void)
 	add(&schema, 8, -1, VALUE_TAG_LOOP, (struct value_location){0x100, 0x162, 0, VALUE_IN_REGISTER, scratch});
 	add(&schema, 8, -1, VALUE_TAG_LOOP, (struct value_location){0x100, 0x200, 0, VALUE_IN_REGISTER, result});
 	read_at(&schema, 0x160, true, &taken, &counts);
-	CU_ASSERT(taken.cnt == 1 && value_of(&taken, 1) == 0 && counts.no_register == 2);
+	CU_ASSERT(taken.cnt == 1 && value_of(&taken, 1) == 55 && counts.no_register == 2);
 	read_at(&schema, 0x160, false, &taken, &counts);
 	CU_ASSERT_EQUAL(taken.cnt, 3);
 	clear(&schema);
