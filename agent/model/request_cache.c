@@ -61,10 +61,38 @@ static bool resp_word(const struct request_bytes *request, size_t *at, char word
 	return true;
 }
 
+/* What may be typed: any other word may be a value whose beginning was not seen. */
+static const char inline_commands[] =
+	" ACL APPEND ASKING AUTH BGREWRITEAOF BGSAVE BITCOUNT BITFIELD BITOP BITPOS BLMOVE BLMPOP BLPOP BRPOP "
+	"BRPOPLPUSH "
+	"BZMPOP BZPOPMAX BZPOPMIN CLIENT CLUSTER COMMAND CONFIG COPY DBSIZE DEBUG DECR DECRBY DEL DISCARD DUMP ECHO "
+	"EVAL "
+	"EVALSHA EXEC EXISTS EXPIRE EXPIREAT EXPIRETIME FAILOVER FCALL FLUSHALL FLUSHDB FUNCTION GEOADD GEODIST "
+	"GEOHASH "
+	"GEOPOS GEORADIUS GEOSEARCH GET GETBIT GETDEL GETEX GETRANGE GETSET HDEL HELLO HEXISTS HGET HGETALL HINCRBY "
+	"HINCRBYFLOAT HKEYS HLEN HMGET HMSET HRANDFIELD HSCAN HSET HSETNX HSTRLEN HVALS INCR INCRBY INCRBYFLOAT INFO "
+	"KEYS "
+	"LASTSAVE LATENCY LCS LINDEX LINSERT LLEN LMOVE LMPOP LOLWUT LPOP LPOS LPUSH LPUSHX LRANGE LREM LSET LTRIM "
+	"MEMORY "
+	"MGET MIGRATE MODULE MONITOR MOVE MSET MSETNX MULTI OBJECT PERSIST PEXPIRE PEXPIREAT PEXPIRETIME PFADD PFCOUNT "
+	"PFMERGE PING PSETEX PSUBSCRIBE PSYNC PTTL PUBLISH PUBSUB PUNSUBSCRIBE QUIT RANDOMKEY READONLY READWRITE "
+	"RENAME "
+	"RENAMENX REPLCONF REPLICAOF RESET RESTORE ROLE RPOP RPOPLPUSH RPUSH RPUSHX SADD SAVE SCAN SCARD SCRIPT SDIFF "
+	"SDIFFSTORE SELECT SENTINEL SET SETBIT SETEX SETNX SETRANGE SHUTDOWN SINTER SINTERCARD SINTERSTORE SISMEMBER "
+	"SLAVEOF SLOWLOG SMEMBERS SMISMEMBER SMOVE SORT SPOP SPUBLISH SRANDMEMBER SREM SSCAN SSUBSCRIBE STRLEN "
+	"SUBSCRIBE "
+	"SUBSTR SUNION SUNIONSTORE SWAPDB SYNC TIME TOUCH TTL TYPE UNLINK UNSUBSCRIBE UNWATCH WAIT WATCH XACK XADD "
+	"XAUTOCLAIM XCLAIM XDEL XGROUP XINFO XLEN XPENDING XRANGE XREAD XREADGROUP XREVRANGE XTRIM ZADD ZCARD ZCOUNT "
+	"ZDIFF "
+	"ZINCRBY ZINTER ZLEXCOUNT ZMPOP ZMSCORE ZPOPMAX ZPOPMIN ZRANDMEMBER ZRANGE ZRANGEBYLEX ZRANGEBYSCORE ZRANK "
+	"ZREM "
+	"ZREVRANGE ZREVRANK ZSCAN ZSCORE ZUNION ZUNIONSTORE ";
+
 /* "PING" and a line feed, as people type it: many protocols look like that. */
 static bool parse_inline(const struct request_bytes *request, struct request_parsed *parsed)
 {
 	struct request_text text = request_text_begin(parsed);
+	char word[COMMAND_MAX + 3] = " ";
 	size_t len = 0;
 
 	while (len < request->len && is_letter(request->bytes[len]))
@@ -75,9 +103,12 @@ static bool parse_inline(const struct request_bytes *request, struct request_par
 	if (!request->cut && request->bytes[request->len - 1] != '\n')
 		return false;
 	for (size_t i = 0; i < len; i++)
-		request_text__put(&text, to_upper(request->bytes[i]));
+		word[1 + i] = (char)to_upper(request->bytes[i]);
+	word[1 + len] = '\0';
+	request_text__add(&text, word + 1);
+	strcat(word, " ");
 	parsed->weak = true;
-	return true;
+	return strstr(inline_commands, word) != NULL;
 }
 
 bool request_parse_redis(const struct request_bytes *request, struct request_parsed *parsed)
@@ -159,10 +190,12 @@ static bool parse_text_command(const struct request_bytes *request, struct reque
 
 	while (len < request->len && (is_lower(request->bytes[len]) || request->bytes[len] == '_'))
 		len++;
-	while (end < request->len && request->bytes[end] != '\r')
+	while (end < request->len && request->bytes[end] != '\r' && request->bytes[end] != '\n')
 		end++;
 	/* The line is whole, or long. */
-	if (end == request->len ? !request->cut : end + 1 < request->len && request->bytes[end + 1] != '\n')
+	if (end == request->len
+		    ? !request->cut
+		    : request->bytes[end] == '\r' && end + 1 < request->len && request->bytes[end + 1] != '\n')
 		return false;
 	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
 		if (strlen(commands[i].name) != len || memcmp(commands[i].name, request->bytes, len) || len > end)

@@ -38,7 +38,7 @@ void request_parse_text(const uint8_t *bytes, size_t len, struct request_parsed 
 {
 	struct request_text text = request_text_begin(parsed);
 
-	request_statement(&text, bytes, len, len + 1 >= WL_FIRST_MAX, false);
+	request_statement(&text, bytes, len, len + 1 >= WL_FIRST_MAX, REQUEST_NONE);
 }
 
 const char *request_protocol_name(enum request_protocol protocol)

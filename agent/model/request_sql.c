@@ -12,7 +12,7 @@ struct sql {
 	const uint8_t *bytes;
 	size_t len, at;
 	bool cut;
-	bool quotes_are_literals; /* MySQL: "text" */
+	bool is_mysql, is_postgres; /* neither: any */
 	struct request_text *text;
 };
 
@@ -61,6 +61,11 @@ static void put_blank(struct request_text *text)
 static void skip_quoted(struct sql *sql, uint8_t quote, bool escapes)
 {
 	for (sql->at++; sql->at < sql->len; sql->at++) {
+		/* Where the literal ends depends on whose it is. */
+		if (!sql->is_mysql && !sql->is_postgres && sql->bytes[sql->at] == '\\') {
+			sql->cut = true;
+			break;
+		}
 		if (escapes && sql->bytes[sql->at] == '\\') {
 			sql->at++;
 		} else if (sql->bytes[sql->at] == quote) {
@@ -80,7 +85,7 @@ static bool skip_dollars(struct sql *sql)
 	const uint8_t *tag = sql->bytes + sql->at;
 	size_t tag_len = 1;
 
-	while (sql->at + tag_len < sql->len && (is_letter(tag[tag_len]) || tag[tag_len] == '_'))
+	while (sql->at + tag_len < sql->len && is_word(tag[tag_len]) && tag[tag_len] != '$')
 		tag_len++;
 	if (sql->at + tag_len >= sql->len || tag[tag_len] != '$')
 		return false;
@@ -95,18 +100,30 @@ static bool skip_dollars(struct sql *sql)
 	return true;
 }
 
+/* PostgreSQL's lie within each other. */
+static void skip_block_comment(struct sql *sql)
+{
+	size_t depth = 0;
+
+	do {
+		bool opens = peek(sql, 0) == '/' && peek(sql, 1) == '*' && !(depth && sql->is_mysql);
+		bool closes = peek(sql, 0) == '*' && peek(sql, 1) == '/';
+
+		depth += (size_t)opens - closes;
+		sql->at += opens || closes ? 2 : 1;
+	} while (depth && sql->at < sql->len);
+}
+
 /* True: there was a comment. */
 static bool skip_comment(struct sql *sql)
 {
 	uint8_t first = peek(sql, 0), second = peek(sql, 1);
 
 	if (first == '/' && second == '*') {
-		for (sql->at += 2; sql->at < sql->len && !(peek(sql, 0) == '*' && peek(sql, 1) == '/'); sql->at++)
-			;
-		sql->at = sql->at + 2 < sql->len ? sql->at + 2 : sql->len;
+		skip_block_comment(sql);
 		return true;
 	}
-	if ((first == '-' && second == '-') || (first == '#' && sql->quotes_are_literals)) {
+	if ((first == '-' && second == '-') || (first == '#' && !sql->is_postgres)) {
 		while (sql->at < sql->len && sql->bytes[sql->at] != '\n')
 			sql->at++;
 		return true;
@@ -129,7 +146,7 @@ static bool is_sign(const struct sql *sql)
 static void skip_number(struct sql *sql)
 {
 	sql->at += !is_digit(peek(sql, 0));
-	while (sql->at < sql->len && (is_digit(peek(sql, 0)) || is_letter(peek(sql, 0)) || peek(sql, 0) == '.' ||
+	while (sql->at < sql->len && (is_word(peek(sql, 0)) || peek(sql, 0) == '.' ||
 				      ((peek(sql, 0) == '-' || peek(sql, 0) == '+') &&
 				       (sql->bytes[sql->at - 1] == 'e' || sql->bytes[sql->at - 1] == 'E'))))
 		sql->at++;
@@ -145,7 +162,7 @@ static void take_word(struct sql *sql)
 	if (sql->at == sql->len && sql->cut)
 		return;
 	if (peek(sql, 0) == '\'' && sql->at - from <= 2) {
-		skip_quoted(sql, '\'', true);
+		skip_quoted(sql, '\'', sql->is_mysql || (sql->at - from == 1 && to_upper(sql->bytes[from]) == 'E'));
 		put_literal(sql->text);
 		return;
 	}
@@ -162,8 +179,8 @@ static void take_token(struct sql *sql)
 		sql->at++;
 	} else if (skip_comment(sql)) {
 		put_blank(sql->text);
-	} else if (byte == '\'' || (byte == '"' && sql->quotes_are_literals)) {
-		skip_quoted(sql, byte, sql->quotes_are_literals);
+	} else if (byte == '\'' || (byte == '"' && !sql->is_postgres)) {
+		skip_quoted(sql, byte, sql->is_mysql);
 		put_literal(sql->text);
 	} else if (is_digit(byte) || is_sign(sql) || (byte == '.' && is_digit(next))) {
 		skip_number(sql);
@@ -194,25 +211,29 @@ static void take_token(struct sql *sql)
 	}
 }
 
-void request_statement(struct request_text *text, const uint8_t *bytes, size_t len, bool cut, bool quotes_are_literals)
+void request_statement(struct request_text *text, const uint8_t *bytes, size_t len, bool cut,
+		       enum request_protocol protocol)
 {
-	struct sql sql = {
-		.bytes = bytes, .len = len, .cut = cut, .quotes_are_literals = quotes_are_literals, .text = text};
+	struct sql sql = {.bytes = bytes,
+			  .len = len,
+			  .cut = cut,
+			  .is_mysql = protocol == REQUEST_MYSQL,
+			  .is_postgres = protocol == REQUEST_POSTGRES,
+			  .text = text};
 
 	while (sql.at < sql.len && !text->full)
 		take_token(&sql);
-	while (!cut && (request_text__ends(text, ";") || request_text__ends(text, " ")))
+	while (!sql.cut && (request_text__ends(text, ";") || request_text__ends(text, " ")))
 		request_text__drop(text, 1);
-	request_text__end(text, cut);
+	request_text__end(text, sql.cut);
 }
 
-static void put_statement(struct request_parsed *parsed, const char *before, const uint8_t *bytes, size_t len, bool cut,
-			  bool quotes_are_literals)
+static void put_statement(struct request_parsed *parsed, const char *before, const uint8_t *bytes, size_t len, bool cut)
 {
 	struct request_text text = request_text_begin(parsed);
 
 	request_text__add(&text, before);
-	request_statement(&text, bytes, len, cut, quotes_are_literals);
+	request_statement(&text, bytes, len, cut, parsed->protocol);
 	if (!text.len && !cut)
 		strcpy(parsed->text, "(empty)");
 }
@@ -282,7 +303,7 @@ static bool parse_query(const struct message *message, size_t at, struct request
 
 	if (!whole && !message->cut)
 		return false;
-	put_statement(parsed, "", message->body + at, len, !whole, false);
+	put_statement(parsed, "", message->body + at, len, !whole);
 	return true;
 }
 
@@ -409,14 +430,73 @@ static void name_statement(const uint8_t *number, enum request_prepared prepared
 	parsed->own = true;
 }
 
+/* A length of one byte, or of two or three that follow the first.  False: it is cut, or longer. */
+static bool get_length(const uint8_t *bytes, size_t len, size_t *at, size_t *value)
+{
+	size_t more = *at < len && bytes[*at] >= 0xfc ? bytes[*at] - 0xfa : 0;
+
+	if (*at >= len || len - *at <= more || more > 3)
+		return false;
+	*value = more ? 0 : bytes[*at];
+	for (size_t i = more; i; i--)
+		*value = *value << 8 | bytes[*at + i];
+	*at += 1 + more;
+	return true;
+}
+
+/* What an attribute of that type takes, from at on.  False: it is cut. */
+static bool attribute_length(const uint8_t *bytes, size_t len, uint8_t type, size_t *at, size_t *value)
+{
+	static const uint8_t sizes[] = {[1] = 1, [2] = 2, [3] = 4, [4] = 4, [5] = 8, [8] = 8, [9] = 4, [13] = 2};
+
+	if (type == 6) {
+		*value = 0;
+		return true;
+	}
+	if (type >= sizeof(sizes) || !sizes[type])
+		return get_length(bytes, len, at, value);
+	*value = sizes[type];
+	return true;
+}
+
+/* CLIENT_QUERY_ATTRIBUTES, in one set of them: where the statement begins; len where that is not there. */
+static size_t statement_begin(const uint8_t *body, size_t len)
+{
+	size_t cnt = body[0], nulls = 2, at = 3 + (cnt + 7) / 8, value, names;
+
+	if (!cnt)
+		return 2;
+	names = at;
+	if (cnt > 250 || at > len || body[at - 1] != 1)
+		return len;
+	for (size_t i = 0; i < cnt; i++) {
+		at += 2;
+		if (at >= len || !get_length(body, len, &at, &value) || value > len - at)
+			return len;
+		at += value;
+	}
+	for (size_t i = 0; i < cnt; i++) {
+		uint8_t type = body[names];
+
+		names += 2;
+		get_length(body, len, &names, &value);
+		names += value;
+		if (body[nulls + i / 8] >> i % 8 & 1)
+			continue;
+		if (!attribute_length(body, len, type, &at, &value) || value > len - at)
+			return len;
+		at += value;
+	}
+	return at;
+}
+
 /* As WL_FIRST_PREPARED says. */
 static bool parse_prepared(const struct request_bytes *request, struct request_parsed *parsed)
 {
 	/* Its first words are a client's, before anything else tells the protocol. */
 	parsed->weak = request->bytes[3] || !is_letter(request->bytes[5]);
 	name_statement(request->bytes, REQUEST_PREPARES, parsed);
-	put_statement(parsed, commands[0x16], request->bytes + 5, request->len - 5, request->total > request->len,
-		      true);
+	put_statement(parsed, commands[0x16], request->bytes + 5, request->len - 5, request->total > request->len);
 	return true;
 }
 
@@ -463,11 +543,13 @@ bool request_parse_mysql(const struct request_bytes *request, struct request_par
 		strcpy(parsed->text, commands[command]);
 		return true;
 	}
-	/* CLIENT_QUERY_ATTRIBUTES: no attributes, in one set of them. */
-	if (command == 0x03 && have >= 2 && !body[0] && body[1] == 1) {
-		body += 2;
-		have -= 2;
+	if (command == 0x03 && have >= 2 && body[1] == 1) {
+		size_t begin = statement_begin(body, have);
+
+		body += begin;
+		have -= begin;
+		cut |= !have;
 	}
-	put_statement(parsed, commands[command], body, have, cut, true);
+	put_statement(parsed, commands[command], body, have, cut);
 	return true;
 }

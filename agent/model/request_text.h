@@ -105,7 +105,8 @@ bool request_parse_memcached(const struct request_bytes *request, struct request
 bool request_parse_nats(const struct request_bytes *request, struct request_parsed *parsed);
 
 /* request_sql.c: a statement without its literals; `cut`: it goes on beyond `len`. */
-void request_statement(struct request_text *text, const uint8_t *sql, size_t len, bool cut, bool quotes_are_literals);
+void request_statement(struct request_text *text, const uint8_t *sql, size_t len, bool cut,
+		       enum request_protocol protocol);
 bool request_parse_postgres(const struct request_bytes *request, struct request_parsed *parsed);
 bool request_parse_mysql(const struct request_bytes *request, struct request_parsed *parsed);
 

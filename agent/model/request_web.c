@@ -5,6 +5,7 @@
 /* A path segment of that length is a value, a run of that many digits within one likewise. */
 #define WORD_MAX   40
 #define DIGITS_MIN 2
+#define TOKEN_MIN  10
 /* So many hexadecimal digits and nothing else, with a decimal one among them, are an identifier. */
 #define HEX_MIN      8
 #define SEGMENTS_MAX 12
@@ -24,24 +25,39 @@ static const char *method_of(const uint8_t *bytes, size_t len)
 
 /* --- routes ------------------------------------------------------------------------------------------------------- */
 
-/* Is the whole segment a number, a UUID, a hash, or something that is encoded? */
+/* Letters of both cases among which digits lie in several places: nobody calls a route so. */
+static bool is_token(const uint8_t *segment, size_t len)
+{
+	size_t uppers = 0, lowers = 0, runs = 0;
+
+	for (size_t i = 0; i < len; i++) {
+		if (segment[i] == '.')
+			return false;
+		uppers += is_upper(segment[i]);
+		lowers += is_lower(segment[i]);
+		runs += is_digit(segment[i]) && (!i || !is_digit(segment[i - 1]));
+	}
+	return len >= TOKEN_MIN && uppers && lowers && runs > 1;
+}
+
+/* Is the whole segment a number, a UUID, a hash, or something that is encoded or quoted? */
 static bool is_value(const uint8_t *segment, size_t len)
 {
 	size_t digits = 0, hex = 0, dashes = 0;
 
 	for (size_t i = 0; i < len; i++) {
-		if (segment[i] == '%' || segment[i] == '=' || segment[i] == '@' || segment[i] == ',')
+		if (segment[i] >= 0x80 || memchr("%=@,'\"", segment[i], 6))
 			return true;
 		digits += is_digit(segment[i]);
 		hex += is_hex(segment[i]);
 		dashes += segment[i] == '-';
 	}
-	if (len > WORD_MAX || (len && digits == len))
+	if (len > WORD_MAX || (len && digits == len) || is_token(segment, len))
 		return true;
 	return digits && hex >= HEX_MIN && hex + dashes == len;
 }
 
-void request_segment(struct request_text *text, const uint8_t *segment, size_t len)
+static void put_part(struct request_text *text, const uint8_t *segment, size_t len)
 {
 	size_t at = 0;
 
@@ -61,6 +77,22 @@ void request_segment(struct request_text *text, const uint8_t *segment, size_t l
 			request_text__put(text, segment[at++]);
 		}
 	}
+}
+
+void request_segment(struct request_text *text, const uint8_t *segment, size_t len)
+{
+	const uint8_t *opens = len ? memchr(segment, '(', len) : NULL, *closes;
+
+	if (!opens) {
+		put_part(text, segment, len);
+		return;
+	}
+	/* OData's keys. */
+	put_part(text, segment, (size_t)(opens - segment));
+	request_text__add(text, "(*)");
+	closes = memchr(opens, ')', len - (size_t)(opens - segment));
+	if (closes)
+		put_part(text, closes + 1, len - (size_t)(closes + 1 - segment));
 }
 
 /* "http://host/path" → "/path" */

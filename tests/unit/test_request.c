@@ -56,7 +56,15 @@ static const struct example examples[] = {
 	EXAMPLE(HTTP, "GET /s/thisisaverylongwordthatnobodywouldcallaroute HTTP/1.1\r\n", "GET /s/*", "verylong"),
 	EXAMPLE(HTTP, "GET /q/caf%C3%A9/a=b HTTP/1.1\r\n", "GET /q/*/*", "caf"),
 	EXAMPLE(HTTP, "GET http://example.org:80/x/7 HTTP/1.1\r\n", "GET /x/*", "example"),
+	EXAMPLE(HTTP, "GET http://me:hush@example.org/x HTTP/1.0\r\n\r\n", "GET /x", "hush"),
 	EXAMPLE(HTTP, "OPTIONS * HTTP/1.1\r\n", "OPTIONS *", NULL),
+	EXAMPLE(HTTP, "GET /v/hush5W9wXcQ HTTP/1.1\r\n", "GET /v/*", "hush"),
+	EXAMPLE(HTTP, "GET /MyApp2/getOauth2Token/v1 HTTP/1.1\r\n", "GET /MyApp2/getOauth2Token/v1", NULL),
+	EXAMPLE(HTTP, "GET /Customers('hush')/Orders(Id=hush)/Items HTTP/1.1\r\n", "GET /Customers(*)/Orders(*)/Items",
+		"hush"),
+	EXAMPLE(HTTP, "GET /caf\xc3\xa9/hush\xf0\x9f\x98\x80 HTTP/1.1\r\n", "GET /*/*", "hush"),
+	EXAMPLE(HTTP, "GET /a HTTP/1.1\r\n\r\nGET /hush HTTP/1.1\r\n\r\n", "GET /a", "hush"),
+	EXAMPLE(HTTP, "POST /a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhush\r\n", "POST /a", "hush"),
 	EXAMPLE(HTTP, "CONNECT hush.org:443 HTTP/1.1\r\n", "CONNECT", "hush"),
 	EXAMPLE(HTTP, "GET /a/b/c/d/e/f/g/h/i/j/k/l/hush/hush HTTP/1.1\r\n", "GET /a/b/c/d/e/f/g/h/i/j/k/l/*", "hush"),
 	EXAMPLE(HTTP, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "HTTP/2", NULL),
@@ -66,12 +74,17 @@ static const struct example examples[] = {
 	EXAMPLE(REDIS, "*1\r\n$4\r\nPING\r\n*2\r\n$3\r\nGET\r\n$1\r\na\r\n", "PING", NULL),
 	EXAMPLE(REDIS, "*2\r\n$7\r\nFT.INFO\r\n$1\r\na\r\n", "FT.INFO", NULL),
 	EXAMPLE(REDIS, "ping\r\n", "PING", NULL),
+	EXAMPLE(REDIS, "*5\r\n$5\r\nHELLO\r\n$1\r\n3\r\n$4\r\nAUTH\r\n$2\r\nme\r\n$4\r\nhush\r\n", "HELLO", "hush"),
 	EXAMPLE(MEMCACHED, "get hush\r\n", "get", "hush"),
 	EXAMPLE(MEMCACHED, "get a b c\r\n", "get", "a b"),
 	EXAMPLE(MEMCACHED, "set hush 0 60 4\r\nhush\r\n", "set", "hush"),
 	EXAMPLE(MEMCACHED, "cas k 0 -1 4 99 noreply\r\nhush\r\n", "cas", "hush"),
 	EXAMPLE(MEMCACHED, "incr k 5\r\n", "incr", NULL),
 	EXAMPLE(MEMCACHED, "stats\r\n", "stats", NULL),
+	EXAMPLE(MEMCACHED, "mg hush v t\r\n", "mg", "hush"),
+	EXAMPLE(MEMCACHED, "ms hush 4 T60\r\nhush\r\n", "ms", "hush"),
+	EXAMPLE(MEMCACHED, "mn\r\n", "mn", NULL),
+	EXAMPLE(MEMCACHED, "get hush\n", "get", "hush"),
 	EXAMPLE(MEMCACHED, "\x80\x01\0\4\x08\0\0\0\0\0\0\x10\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0hushhush", "set",
 		"hush"),
 	EXAMPLE(POSTGRES, "Q\0\0\0\x1aSELECT 1 FROM t7 x;\0", "SELECT ? FROM t7 x", " 1 "),
@@ -87,6 +100,8 @@ static const struct example examples[] = {
 	EXAMPLE(MYSQL, "\x1a\0\0\0\x16SELECT a FROM b WHERE c=?", "PREPARE SELECT a FROM b WHERE c=?", NULL),
 	EXAMPLE(MYSQL, "\x0b\0\0\0\x03\0\1SELECT 1", "SELECT ?", NULL),
 	EXAMPLE(MYSQL, "\x01\0\0\0\x0e", "PING", NULL),
+	EXAMPLE(MYSQL, "\x22\0\0\0\x03\2\1\0\1\xfe\0\1a\x08\0\1b\4hush\1\2\3\4\5\6\7\x08SELECT 1", "SELECT ?", "hush"),
+	EXAMPLE(MYSQL, "\x11\0\0\0\x03\1\1\1\1\xfe\0\1aSELECT 1", "SELECT ?", NULL),
 	EXAMPLE(FASTCGI,
 		"\1\1\0\1\0\x08\0\0\0\1\1\0\0\0\0\0\1\4\0\1\0\x38\0\0"
 		"\x0e\3REQUEST_METHODGET\x0b\x18REQUEST_URI/app/12/view?token=hush12",
@@ -221,6 +236,10 @@ static void statements_lose_their_literals(void)
 	statement_is("select $fn$it's$fn$, $$x$$", false, "select ?");
 	statement_is("/* trace=hush */ select /* x */ 1 -- hush", false, "select ?");
 	statement_is("select \"Col 1\" from \"t\"", false, "select \"Col 1\" from \"t\"");
+	statement_is("select $t1$hush$t1$, $hush$x$hush$, 1_000_000, 0x_f", false, "select ?");
+	statement_is("select /* a /* b */ hush */ 1", false, "select ?");
+	statement_is("select /* a /* b */ c", true, "select c");
+	statement_is("select N'a\\', 'hush'", false, "select ?");
 	statement_is("select E'a\\'hush', x'ff', N'hush'", false, "select ?");
 	statement_is("select `col` # hush", true, "select `col`");
 	statement_is("  begin ; ", false, "begin");
@@ -289,6 +308,8 @@ static void a_listener_speaks_one_protocol(void)
 	CU_ASSERT_STRING_EQUAL(name_of(types, TCP(9999), 3, TEXT("INFO\r\n")), "");
 	CU_ASSERT_EQUAL(request_types__protocol(types, TCP(80)), REQUEST_HTTP);
 	CU_ASSERT_EQUAL(request_types__protocol(types, TCP(6379)), REQUEST_REDIS);
+	/* The rest of a value. */
+	CU_ASSERT_STRING_EQUAL(name_of(types, TCP(6379), 2, TEXT("hush\r\n")), "");
 	CU_ASSERT_EQUAL(request_types__protocol(types, TCP(9999)), REQUEST_NONE);
 	CU_ASSERT_EQUAL(request_types__listener(types, 0), TCP(80));
 	CU_ASSERT_EQUAL(request_types__listener(types, 3), 0);
@@ -445,6 +466,10 @@ static void values_are_types(void)
 	CU_ASSERT_STRING_EQUAL(name_of(types, type, WL_FIRST_NUMBER, (uint8_t *)&number, 4), "");
 	CU_ASSERT_STRING_EQUAL(name_of(types, type, WL_FIRST_STRING, TEXT("SELECT 5 FROM t1")), "SELECT ? FROM t1");
 	CU_ASSERT_STRING_EQUAL(name_of(types, type, WL_FIRST_STRING, TEXT("\x1b[31m")), "?[?");
+	/* Of whose dialect it is nothing is known. */
+	CU_ASSERT_STRING_EQUAL(name_of(types, type, WL_FIRST_STRING, TEXT("SELECT \"hush\", a")), "SELECT ?, a");
+	CU_ASSERT_STRING_EQUAL(name_of(types, type, WL_FIRST_STRING, TEXT("SELECT 'a\\', 'hush' b")), "SELECT ?...");
+	CU_ASSERT_STRING_EQUAL(name_of(types, type, WL_FIRST_STRING, TEXT("SELECT 'a\\' hush' b")), "SELECT ?...");
 	CU_ASSERT_STRING_EQUAL(name_of(types, type, WL_FIRST_NOTHING, TEXT("GET / HTTP/1.1\r\n")), "");
 	CU_ASSERT_EQUAL(request_types__protocol(types, type), REQUEST_NONE);
 	request_types__free(types);
