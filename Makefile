@@ -126,7 +126,7 @@ $(BUILD)/presets/%: presets/%
 workload_src := $(wildcard tests/workloads/*.c)
 workload_bin := $(patsubst tests/workloads/%.c,$(BUILD)/workloads/%,$(filter-out tests/workloads/common.c $(if $(CROSS_COMPILE),tests/workloads/cplusplus.c),$(workload_src)))
 
-queue_bin := $(patsubst %,$(BUILD)/workloads/queues-%,O0 O2 O3 stripped $(if $(CROSS_COMPILE),,cplusplus))
+queue_bin := $(patsubst %,$(BUILD)/workloads/queues-%,O0 O2 O3 stripped lockless $(if $(CROSS_COMPILE),,cplusplus))
 
 .PHONY: workloads
 workloads: $(workload_bin) $(BUILD)/workloads/lib/libwlplugin.so $(BUILD)/workloads/lib/libwltracer.so $(BUILD)/workloads/prelinked/library $(queue_bin)
@@ -165,6 +165,10 @@ $(BUILD)/workloads/queues-O%: tests/workloads/queues/queues.c
 	$(say) CC $@
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=gnu11 -O$* -g $(WARN) -D_GNU_SOURCE $< -o $@ -lpthread
+$(BUILD)/workloads/queues-lockless: tests/workloads/queues/lockless.c
+	$(say) CC $@
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu11 -O2 $(WARN) -D_GNU_SOURCE $< -o $@ -lpthread
 $(BUILD)/workloads/queues-cplusplus: tests/workloads/queues/pool.cc
 	$(say) CXX $@
 	@mkdir -p $(@D)

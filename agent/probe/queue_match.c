@@ -80,6 +80,15 @@ static void thread_add(struct threads *threads, uint32_t tid)
 		threads->tids[threads->cnt++] = tid;
 }
 
+static uint64_t threads_set(const struct threads *threads)
+{
+	uint64_t set = 0;
+
+	for (uint32_t i = 0; i < threads->cnt; i++)
+		set |= 1ULL << threads->tids[i] % 64;
+	return set;
+}
+
 static bool threads_meet(const struct threads *a, const struct threads *b)
 {
 	for (uint32_t i = 0; i < a->cnt; i++)
@@ -218,6 +227,8 @@ static int pair_match(struct matcher *matcher, const queue_values *in, const que
 		matcher->pair->median_ns = matcher->waits_ns.items[matcher->waits_ns.cnt / 2];
 	matcher->pair->in_threads = matcher->in_threads.cnt;
 	matcher->pair->out_threads = matcher->out_threads.cnt;
+	matcher->pair->in_set = threads_set(&matcher->in_threads);
+	matcher->pair->out_set = threads_set(&matcher->out_threads);
 	matcher->pair->verdict = judge(matcher);
 	return 0;
 }

@@ -47,6 +47,7 @@ struct queue_pair {
 	uint64_t same_thread, again, unseen; /* out: on the thread that put it in; once more; never seen to go in */
 	uint64_t median_ns;                  /* between going in and coming out */
 	uint32_t in_threads, out_threads;
+	uint64_t in_set, out_set;       /* bit tid % 64 of each thread */
 	uint32_t in_tid, out_tid;       /* one of each */
 	uint32_t pid;                   /* their process */
 	char in_comm[16], out_comm[16]; /* for the caller, who can look */

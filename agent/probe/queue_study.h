@@ -13,6 +13,7 @@ struct queue_line {
 	bool out;
 	bool by_name;  /* of a function that has a name: it means the same in another build */
 	bool has_lock; /* what it says of the queue is the address of the lock */
+	bool lockless; /* of a function that takes no lock that is known: less likely */
 	struct queue_end end;
 	bool watched;
 	uint64_t hits;

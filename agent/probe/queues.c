@@ -8,8 +8,10 @@
 #include <errno.h>
 #include <string.h>
 
-#define WRAPPER_ROUNDS 6    /* wrappers of wrappers: without inlining, of std::mutex in std::unique_lock */
-#define WRAPPER_SZ_MAX 1024 /* bytes of code */
+#define WRAPPER_ROUNDS  6    /* wrappers of wrappers: without inlining, of std::mutex in std::unique_lock */
+#define WRAPPER_SZ_MAX  1024 /* bytes of code */
+#define EXCHANGE_SZ_MAX 192
+#define LOCKLESS_NS     1500000000ULL /* of CPU time, for what may be a queue without a lock that is known */
 
 static const struct {
 	const char *name;
@@ -30,12 +32,13 @@ static const struct {
 	{"pthread_cond_timedwait", SECTION_CALL_WAIT},
 	{"pthread_cond_clockwait", SECTION_CALL_WAIT},
 	{"_ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE", SECTION_CALL_WAIT},
-	{"sem_wait", SECTION_CALL_WAIT},
+	{"sem_wait", SECTION_CALL_DOWN},
+	{"sem_timedwait", SECTION_CALL_DOWN},
 	{"pthread_cond_signal", SECTION_CALL_WAKE},
 	{"pthread_cond_broadcast", SECTION_CALL_WAKE},
 	{"_ZNSt18condition_variable10notify_oneEv", SECTION_CALL_WAKE},
 	{"_ZNSt18condition_variable10notify_allEv", SECTION_CALL_WAKE},
-	{"sem_post", SECTION_CALL_WAKE},
+	{"sem_post", SECTION_CALL_UP},
 	{"write", SECTION_CALL_WAKE},
 	{"eventfd_write", SECTION_CALL_WAKE},
 };
@@ -69,15 +72,36 @@ static bool is_searched(struct program *program, uint32_t idx)
 	return !module->is_go && !module->gone && !module->awaited;
 }
 
-static int targets_make(struct finder *finder, uint32_t module, struct call_targets *targets)
+/* What of the targets is wanted. */
+enum targets_of {
+	TARGETS_LOCKS,
+	TARGETS_LOCKLESS, /* what tells a function that may have a queue without a lock */
+	TARGETS_ALL,
+};
+
+static bool is_wanted(enum targets_of of, uint32_t tag)
+{
+	uint32_t calls = SECTION_TAG_CALLS(tag);
+
+	if (of == TARGETS_LOCKS)
+		return calls != SECTION_CALL_EXCHANGE;
+	return of == TARGETS_ALL || calls == SECTION_CALL_EXCHANGE || calls == SECTION_CALL_DOWN ||
+	       calls == SECTION_CALL_UP;
+}
+
+static int targets_make(struct finder *finder, uint32_t module, enum targets_of of, struct call_targets *targets)
 {
 	int err = 0;
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]) && !err; i++)
-		err = call_targets_add(finder->program, module, known[i].name, SECTION_TAG(known[i].calls, 0), targets);
+		if (is_wanted(of, SECTION_TAG(known[i].calls, 0)))
+			err = call_targets_add(finder->program, module, known[i].name, SECTION_TAG(known[i].calls, 0),
+					       targets);
 	for (size_t i = 0; i < finder->wrappers.cnt && !err; i++) {
 		const struct wrapper *wrapper = &finder->wrappers.items[i];
 
+		if (!is_wanted(of, wrapper->tag))
+			continue;
 		if (wrapper->name)
 			err = call_targets_add(finder->program, module, wrapper->name, wrapper->tag, targets);
 		if (wrapper->module == module && !err)
@@ -88,26 +112,36 @@ static int targets_make(struct finder *finder, uint32_t module, struct call_targ
 
 ORDER(id_cmp, uint32_t, BY(*a, *b));
 
-/* The functions that call one of the targets, each once. */
-static int functions_find(struct finder *finder, uint32_t module, const struct call_targets *targets,
-			  function_ids *functions)
+/* The functions that the sites lie in, each once. */
+static int functions_of(struct finder *finder, uint32_t module, const call_site_addrs *sites, function_ids *functions)
 {
-	call_site_addrs sites = {0};
 	size_t kept = 0;
-	int err = call_sites_find(finder->program, module, targets, &sites);
+	int err = 0;
 
-	for (size_t i = 0; i < sites.cnt && !err; i++) {
-		uint32_t id = program__function_at(finder->program, module, sites.items[i]);
+	for (size_t i = 0; i < sites->cnt && !err; i++) {
+		uint32_t id = program__function_at(finder->program, module, sites->items[i]);
 
 		if (id != PROGRAM_NONE && !program__function(finder->program, id)->is_part)
 			err = vec_push(functions, id);
 	}
-	vec_free(&sites);
 	vec_sort(functions, id_cmp);
 	for (size_t i = 0; i < functions->cnt; i++)
 		if (!i || functions->items[i] != functions->items[kept - 1])
 			functions->items[kept++] = functions->items[i];
 	functions->cnt = kept;
+	return err;
+}
+
+/* The functions that call one of the targets. */
+static int functions_find(struct finder *finder, uint32_t module, const struct call_targets *targets,
+			  function_ids *functions)
+{
+	call_site_addrs sites = {0};
+	int err = call_sites_find(finder->program, module, targets, &sites);
+
+	if (!err)
+		err = functions_of(finder, module, &sites, functions);
+	vec_free(&sites);
 	return err;
 }
 
@@ -119,22 +153,22 @@ static bool is_wrapper(const struct finder *finder, uint32_t module, uint64_t ad
 	return false;
 }
 
-static int wrapper_add(struct finder *finder, const struct program_function *function, const struct sections *sections)
+static int wrapper_add(struct finder *finder, const struct program_function *function, enum section_call calls,
+		       int lock_arg)
 {
 	struct wrapper wrapper = {
 		.module = function->module,
 		.addr = function->addr,
 		.name = function->source == FUNCTION_DYNSYM || function->source == FUNCTION_SYMTAB ? function->name
 												   : NULL,
-		.tag = SECTION_TAG(sections->locks ? SECTION_CALL_LOCK : SECTION_CALL_UNLOCK, sections->lock_arg),
+		.tag = SECTION_TAG(calls, lock_arg),
 	};
 
-	if (sections->locks == sections->unlocks || is_wrapper(finder, function->module, function->addr))
-		return 0;
-	return vec_push(&finder->wrappers, wrapper);
+	return is_wrapper(finder, function->module, function->addr) ? 0 : vec_push(&finder->wrappers, wrapper);
 }
 
-static int places_add(struct finder *finder, const struct program_function *function, const struct sections *sections)
+static int places_add(struct finder *finder, const struct program_function *function, const struct sections *sections,
+		      bool has_locks)
 {
 	int err = 0;
 
@@ -152,8 +186,8 @@ static int places_add(struct finder *finder, const struct program_function *func
 		if (!use->only_written)
 			err = vec_push(&finder->places->items, place);
 	}
-	finder->places->lock_functions++;
-	finder->places->own_lock_functions += !function->module && sections->uses.cnt;
+	finder->places->lock_functions += has_locks;
+	finder->places->own_lock_functions += has_locks && !function->module && sections->uses.cnt;
 	return err;
 }
 
@@ -162,7 +196,7 @@ static int module_read(struct finder *finder, uint32_t module, bool for_wrappers
 {
 	struct call_targets targets = {0};
 	function_ids functions = {0};
-	int err = targets_make(finder, module, &targets);
+	int err = targets_make(finder, module, TARGETS_LOCKS, &targets);
 
 	if (!err)
 		err = functions_find(finder, module, &targets, &functions);
@@ -177,9 +211,11 @@ static int module_read(struct finder *finder, uint32_t module, bool for_wrappers
 			break;
 		}
 		err = sections_find(finder->program, functions.items[i], &targets, &sections);
-		if (!err)
-			err = for_wrappers ? wrapper_add(finder, function, &sections)
-					   : places_add(finder, function, &sections);
+		if (!err && !for_wrappers)
+			err = places_add(finder, function, &sections, true);
+		else if (!err && sections.locks != sections.unlocks)
+			err = wrapper_add(finder, function, sections.locks ? SECTION_CALL_LOCK : SECTION_CALL_UNLOCK,
+					  sections.lock_arg);
 		sections_free(&sections);
 	}
 	vec_free(&functions);
@@ -198,12 +234,66 @@ static int modules_read(struct finder *finder, bool for_wrappers)
 	return err;
 }
 
+/* --- without a lock that is known ----------------------------------------------------------------------------------
+ */
+
+/* In one module: for_wrappers: short functions that exchange what lies in memory; otherwise: places. */
+static int lockless_read(struct finder *finder, uint32_t module, bool for_wrappers)
+{
+	struct call_targets sites_of = {0}, targets = {0};
+	function_ids functions = {0};
+	call_site_addrs sites = {0};
+	int err = exchange_sites_find(finder->program, module, &sites);
+
+	if (!err && !for_wrappers)
+		err = targets_make(finder, module, TARGETS_ALL, &targets);
+	if (!err && !for_wrappers)
+		err = targets_make(finder, module, TARGETS_LOCKLESS, &sites_of);
+	if (!err && !for_wrappers)
+		err = call_sites_find(finder->program, module, &sites_of, &sites);
+	if (!err)
+		err = functions_of(finder, module, &sites, &functions);
+	for (size_t i = 0; i < functions.cnt && !err; i++) {
+		const struct program_function *function = program__function(finder->program, functions.items[i]);
+		struct sections sections;
+
+		if (for_wrappers && function->size > EXCHANGE_SZ_MAX)
+			continue;
+		if (process_cpu_ns() > finder->until_cpu_ns) {
+			finder->places->left_out += for_wrappers ? 0 : functions.cnt - i;
+			break;
+		}
+		err = sections_find_lockless(finder->program, functions.items[i], &targets, &sections);
+		if (!err && for_wrappers && sections.exchanges)
+			err = wrapper_add(finder, function, SECTION_CALL_EXCHANGE, -1);
+		else if (!err && !for_wrappers)
+			err = places_add(finder, function, &sections, false);
+		sections_free(&sections);
+	}
+	vec_free(&sites);
+	vec_free(&functions);
+	call_targets_free(&sites_of);
+	call_targets_free(&targets);
+	return err == -ENOMEM ? err : 0;
+}
+
+static int lockless_modules_read(struct finder *finder)
+{
+	int err = 0;
+
+	for (int round = 0; round < 2; round++)
+		for (uint32_t module = 0; module < program__module_cnt(finder->program) && !err; module++)
+			if (is_searched(finder->program, module))
+				err = lockless_read(finder, module, !round);
+	return err;
+}
+
 /* What waits or wakes, what is moved in the section itself, what may be a pointer; the executable before its libraries.
  */
 static int score_of(const struct queue_place *place)
 {
-	return 8 * (place->waits || place->wakes) + 4 * !place->use.handed + 2 * (place->use.place.sz == 8) +
-	       !place->module;
+	return 16 * !place->use.lockless + 8 * (place->waits || place->wakes) + 4 * !place->use.handed +
+	       2 * (place->use.place.sz == 8) + !place->module;
 }
 
 ORDER(place_cmp, struct queue_place, BY(score_of(b), score_of(a)), BY(a->function, b->function),
@@ -226,6 +316,12 @@ int queue_places_find(struct program *program, size_t max, uint64_t limit_ns, st
 		places->left_out = 0;
 		finder.until_cpu_ns = begin_cpu_ns + limit_ns;
 		err = modules_read(&finder, false);
+	}
+	places->sections_ns = process_cpu_ns() - begin_cpu_ns;
+	if (!err && process_cpu_ns() < finder.until_cpu_ns) {
+		if (finder.until_cpu_ns > process_cpu_ns() + LOCKLESS_NS)
+			finder.until_cpu_ns = process_cpu_ns() + LOCKLESS_NS;
+		err = lockless_modules_read(&finder);
 	}
 	log_debug("%zu functions wrap locks; %zu functions have critical sections, with %zu places",
 		  finder.wrappers.cnt, places->lock_functions, places->items.cnt);

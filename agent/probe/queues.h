@@ -23,6 +23,7 @@ struct queue_places {
 	size_t own_lock_functions;     /* … and places, of the executable itself */
 	size_t left_out;               /* functions for which there was no time */
 	size_t dropped;                /* places beyond the limit */
+	uint64_t sections_ns;          /* CPU time that reading critical sections took */
 };
 
 /* At most max places, found within `limit_ns` of CPU time.  0 or -errno; queue_places_free() in any case. */

@@ -30,6 +30,13 @@ static const struct section_slot *section_slot_at(const struct section_state *st
 	return NULL;
 }
 
+struct section_value section_stack_value(const struct section_state *state, int32_t off)
+{
+	const struct section_slot *slot = section_slot_at(state, off);
+
+	return slot ? slot->value : (struct section_value){0};
+}
+
 static void slots_drop(struct section_state *state, int64_t off, int64_t sz)
 {
 	size_t kept = 0;
@@ -76,6 +83,10 @@ static struct section_value value_join(const struct section_value *a, const stru
 	} else if (a->kind == VALUE_CONST || b->kind == VALUE_CONST) {
 		/* `job = NULL` where there is none: the other way has the value. */
 		joined = a->kind == VALUE_CONST ? *b : *a;
+	} else if ((a->kind == VALUE_FRAME || a->kind == VALUE_ARRAY) &&
+		   (b->kind == VALUE_FRAME || b->kind == VALUE_ARRAY)) {
+		/* It runs through an array. */
+		joined = (struct section_value){.kind = VALUE_ARRAY, .sz = 8};
 	} else if (a->inside && b->inside) {
 		joined = a->site < b->site ? *a : *b;
 		joined.sz = a->sz < b->sz ? a->sz : b->sz;
@@ -168,9 +179,13 @@ struct section_value section_address(const struct section_state *state, const st
 	value = reg_get(state, move->base);
 	/* An element of an array: on the stack, or of what an argument points to. */
 	if (move->index != CODE_NO_REG) {
-		value.kind = value.kind == VALUE_FRAME ? VALUE_SLOT : VALUE_UNKNOWN;
-		return (struct section_value){.kind = value.kind, .root = value.root};
+		bool on_stack = value.kind == VALUE_FRAME || value.kind == VALUE_ARRAY;
+
+		return (struct section_value){
+			.kind = on_stack ? VALUE_ARRAY : VALUE_UNKNOWN, .sz = 8, .root = value.root};
 	}
+	if (value.kind == VALUE_ARRAY)
+		return value;
 	if (value.kind == VALUE_ARG || value.kind == VALUE_FRAME)
 		moved_by(&value, move->disp);
 	return value;
@@ -182,11 +197,10 @@ static struct section_value load(const struct section_state *state, const struct
 
 	if (from.kind == VALUE_FRAME)
 		return slot_get(state, from.off, move->sz);
-	/* An array on the stack. */
-	if (from.kind == VALUE_SLOT && move->index != CODE_NO_REG)
-		return (struct section_value){0};
 	if (move->sz < 4)
 		return (struct section_value){0};
+	if (from.kind == VALUE_ARRAY)
+		return (struct section_value){.kind = VALUE_ELEMENT, .sz = move->sz, .site = addr};
 	return (struct section_value){
 		.kind = VALUE_LOADED, .sz = move->sz, .root = from.root, .inside = state->depth > 0, .site = addr};
 }
@@ -257,7 +271,8 @@ static void move_one(struct section_state *state, const struct code_move *move, 
 	case CODE_MOVE_ADDRESS:
 		value = section_address(state, move);
 		/* Arithmetic on a value that was passed on makes another one. */
-		if (value.kind != VALUE_ARG && value.kind != VALUE_FRAME && value.kind != VALUE_CONST)
+		if (value.kind != VALUE_ARG && value.kind != VALUE_FRAME && value.kind != VALUE_ARRAY &&
+		    value.kind != VALUE_CONST)
 			value = (struct section_value){.root = value.root};
 		reg_set(state, move, value);
 		break;

@@ -14,13 +14,15 @@
 
 enum value_kind {
 	VALUE_UNKNOWN,
-	VALUE_CONST,  /* `site` itself; 0 also where it is not known */
-	VALUE_ARG,    /* argument root - 1 at the entry, + off */
-	VALUE_FRAME,  /* the stack pointer at the entry + off */
-	VALUE_SLOT,   /* what lies on the stack at off, and was not seen coming */
-	VALUE_RESULT, /* of the call at `site` */
-	VALUE_LOADED, /* by the instruction at `site`, from memory that is not the frame */
-	VALUE_LOCKED, /* what a call that takes a lock returned */
+	VALUE_CONST,   /* `site` itself; 0 also where it is not known */
+	VALUE_ARG,     /* argument root - 1 at the entry, + off */
+	VALUE_FRAME,   /* the stack pointer at the entry + off */
+	VALUE_SLOT,    /* what lies on the stack at off, and was not seen coming */
+	VALUE_RESULT,  /* of the call at `site` */
+	VALUE_LOADED,  /* by the instruction at `site`, from memory that is not the frame */
+	VALUE_LOCKED,  /* what a call that takes a lock returned */
+	VALUE_ARRAY,   /* an address in the frame, of one of several elements */
+	VALUE_ELEMENT, /* loaded from there by the instruction at `site` */
 };
 
 struct section_value {
@@ -57,6 +59,8 @@ void section_state_move(struct section_state *state, const struct code_moves *mo
  */
 void section_state_called(struct section_state *state, uint64_t addr, bool keeps_frame);
 
+/* What is known to lie in the frame at off. */
+struct section_value section_stack_value(const struct section_state *state, int32_t off);
 bool section_value_same(const struct section_value *a, const struct section_value *b);
 /* The address that a move reads or writes. */
 struct section_value section_address(const struct section_state *state, const struct code_move *move);

@@ -2,12 +2,13 @@
 #include "probe/sections.h"
 
 #include "probe/section_flow.h"
+#include "probe/sections_internal.h"
 
 #include <errno.h>
 #include <string.h>
 
+#define OBJECT_SZ         32
 #define WRAPPER_INSNS_MAX 150 /* a function that takes a lock for its caller does little else */
-#define USES_MAX          64  /* of one function */
 
 /* A value, and what happens to it behind the section. */
 struct followed {
@@ -27,6 +28,7 @@ struct search {
 	const struct flow *flow;
 	VEC(struct followed) followed;
 	VEC(struct locked) locked;
+	struct section_pendings pending;
 	bool takes, gives; /* locks, and gives back what it took */
 };
 
@@ -38,7 +40,7 @@ static bool is_outermost_lock(const struct flow_insn *insn, const struct section
 /* --- where a value lies ------------------------------------------------------------------------------------------- */
 
 /* Of several places, one that no call changes. */
-static struct section_place place_of(const struct section_state *state, const struct section_value *value)
+struct section_place section_place_of(const struct section_state *state, const struct section_value *value)
 {
 	struct section_place place = {.reg = CODE_NO_REG, .sz = value->sz};
 	const struct section_value *sp = &state->regs[CODE_REG_SP], *fp = &state->regs[CODE_REG_FP];
@@ -72,14 +74,70 @@ static bool use_same(const struct section_use *a, const struct section_use *b)
 	       a->place.disp == b->place.disp;
 }
 
-static int use_add(struct search *search, const struct section_use *use)
+int section_use_add(struct sections *sections, const struct section_use *use)
 {
-	for (size_t i = 0; i < search->sections->uses.cnt; i++)
-		if (use_same(&search->sections->uses.items[i], use)) {
-			search->sections->uses.items[i].handed &= use->handed;
+	for (size_t i = 0; i < sections->uses.cnt; i++)
+		if (use_same(&sections->uses.items[i], use)) {
+			sections->uses.items[i].handed &= use->handed;
 			return 0;
 		}
-	return search->sections->uses.cnt < USES_MAX ? vec_push(&search->sections->uses, *use) : 0;
+	return sections->uses.cnt < SECTION_USES_MAX ? vec_push(&sections->uses, *use) : 0;
+}
+
+void section_pend(struct section_pendings *pending, const struct section_value *value, bool out)
+{
+	/* The last ones. */
+	pending->items[pending->cnt++ % SECTION_PENDING_MAX] = (struct section_pending){*value, out};
+}
+
+/* A probe on these costs one trap: they need not be executed elsewhere. */
+static bool is_cheap(const struct flow_insn *insn)
+{
+	return insn->insn.kind == CODE_BRANCH || insn->insn.kind == CODE_JUMP || insn->insn.kind == CODE_CALL;
+}
+
+static int pending_place(const struct section_pending *pending, uint64_t addr, const struct section_state *state,
+			 bool lockless, struct sections *sections)
+{
+	struct section_use use = {
+		.out = pending->out,
+		.addr = addr,
+		.lock_arg = -1,
+		.arg = -1,
+		.lockless = lockless,
+		.place = section_place_of(state, &pending->value),
+	};
+
+	return use.place.reg != CODE_NO_REG ? section_use_add(sections, &use) : 0;
+}
+
+int section_pendings_place(struct section_pendings *pending, const struct flow *flow, const struct flow_insn *insn,
+			   const struct section_state *state, bool lockless, struct sections *sections)
+{
+	size_t idx = (size_t)(insn - flow->insns.items), cnt = pending->cnt;
+	bool goes_on = idx == pending->next_idx && !flow->begins[idx];
+	int err = 0;
+
+	if (cnt > SECTION_PENDING_MAX)
+		cnt = SECTION_PENDING_MAX;
+	/* Others come here, too: what went in had its value at the last such place already. */
+	for (size_t i = 0; i < cnt && !goes_on && pending->cheap_addr && !err; i++)
+		if (!pending->items[i].out)
+			err = pending_place(&pending->items[i], pending->cheap_addr, &pending->cheap, lockless,
+					    sections);
+	if (!goes_on)
+		pending->cnt = cnt = 0;
+	if (idx != pending->next_idx)
+		pending->cheap_addr = 0;
+	pending->next_idx = idx + 1;
+	if (!is_cheap(insn))
+		return err;
+	for (size_t i = 0; i < cnt && !err; i++)
+		err = pending_place(&pending->items[i], insn->insn.addr, state, lockless, sections);
+	pending->cnt = 0;
+	pending->cheap_addr = insn->insn.addr;
+	pending->cheap = *state;
+	return err;
 }
 
 /* --- what goes in ------------------------------------------------------------------------------------------------- */
@@ -114,11 +172,11 @@ static int goes_in(struct search *search, const struct section_value *value, uin
 
 		if (lock_addr && lock_addr != locked->addr)
 			continue;
-		use.place = place_of(&locked->before, value);
+		use.place = section_place_of(&locked->before, value);
 		if (use.place.reg == CODE_NO_REG)
 			use.addr = 0;
 		if (use.addr || use.arg >= 0)
-			err = use_add(search, &use);
+			err = section_use_add(search->sections, &use);
 	}
 	return err;
 }
@@ -159,6 +217,22 @@ static void moves_note(struct search *search, const struct flow_insn *insn, cons
 	}
 }
 
+/* The value is passed to a call, or an object of the frame with values in it is, such as a std::function. */
+static void passed_note(struct search *search, const struct section_state *state, const struct section_value *value)
+{
+	struct followed *found = followed_find(search, value);
+
+	if (found)
+		found->passed = true;
+	for (int32_t at = 0; at < OBJECT_SZ && value->kind == VALUE_FRAME; at += 8) {
+		const struct section_value part = section_stack_value(state, value->off + at);
+
+		found = followed_find(search, &part);
+		if (found)
+			found->passed = true;
+	}
+}
+
 /* Behind a section: what is done to values that were loaded in it. */
 static int use_note(void *arg, const struct flow_insn *insn, const struct section_state *state)
 {
@@ -172,11 +246,8 @@ static int use_note(void *arg, const struct flow_insn *insn, const struct sectio
 		if (found)
 			found->returned = true;
 	} else if (insn->is_call) {
-		for (int i = 0; i < SECTION_ARGS; i++) {
-			found = followed_find(search, &state->regs[code_reg_of_arg(i)]);
-			if (found)
-				found->passed = true;
-		}
+		for (int i = 0; i < SECTION_ARGS; i++)
+			passed_note(search, state, &state->regs[code_reg_of_arg(i)]);
 	} else {
 		moves_note(search, insn, state);
 	}
@@ -198,12 +269,12 @@ static int comes_out(struct search *search, const struct flow_insn *insn, const 
 			.handed = followed->value.kind == VALUE_RESULT,
 			.only_written =
 				followed->written && !followed->read && !followed->passed && !followed->returned,
-			.place = place_of(state, &followed->value),
+			.place = section_place_of(state, &followed->value),
 		};
 
 		if (use.place.reg != CODE_NO_REG &&
 		    (followed->read || followed->written || followed->passed || followed->returned))
-			err = use_add(search, &use);
+			err = section_use_add(search->sections, &use);
 	}
 	return err;
 }
@@ -218,13 +289,20 @@ static void lock_arg_note(struct search *search, const struct flow_insn *insn, c
 	search->sections->lock_arg = lock && lock->kind == VALUE_ARG ? lock->root - 1 : -1;
 }
 
+void section_calls_note(struct sections *sections, const struct flow_insn *insn)
+{
+	sections->waits |= insn->calls == SECTION_CALL_WAIT || insn->calls == SECTION_CALL_DOWN;
+	sections->wakes |= insn->calls == SECTION_CALL_WAKE || insn->calls == SECTION_CALL_UP;
+	sections->takes |= insn->calls == SECTION_CALL_LOCK || insn->calls == SECTION_CALL_TRY_LOCK;
+	sections->exchanges |= section_exchanges(insn);
+}
+
 static int lock_note(void *arg, const struct flow_insn *insn, const struct section_state *state)
 {
 	struct search *search = arg;
 	struct locked locked = {.addr = insn->insn.addr, .lock_arg = insn->lock_arg, .before = *state};
 
-	search->sections->waits |= insn->calls == SECTION_CALL_WAIT;
-	search->sections->wakes |= insn->calls == SECTION_CALL_WAKE;
+	section_calls_note(search->sections, insn);
 	if (insn->calls == SECTION_CALL_UNLOCK) {
 		search->gives |= state->depth > 0;
 		if (state->depth <= 0)
@@ -242,8 +320,10 @@ static int store_note(struct search *search, const struct code_move *move, const
 	const struct section_value to = section_address(state, move);
 	const struct section_value *value = move->from < CODE_REG_CNT ? &state->regs[move->from] : NULL;
 
-	if (!value || to.kind == VALUE_FRAME || (to.kind == VALUE_SLOT && move->index != CODE_NO_REG))
+	if (!value || to.kind == VALUE_FRAME || to.kind == VALUE_ARRAY)
 		return 0;
+	if (value->kind == VALUE_ELEMENT && value->sz == 8 && move->sz == 8)
+		section_pend(&search->pending, value, false);
 	if (is_from_outside(value) && value->sz >= move->sz) {
 		struct section_value moved = *value;
 
@@ -253,11 +333,11 @@ static int store_note(struct search *search, const struct code_move *move, const
 	/* Left where the caller wants it. */
 	if (value->inside && value->sz == 8 && move->sz == 8 && to.kind == VALUE_ARG && to.off >= 0 &&
 	    to.root != state->lock_root)
-		return use_add(search, &(struct section_use){.out = true,
-							     .lock_arg = -1,
-							     .arg = to.root - 1,
-							     .off = to.off,
-							     .place = {.reg = CODE_NO_REG, .sz = 8}});
+		return section_use_add(search->sections, &(struct section_use){.out = true,
+									       .lock_arg = -1,
+									       .arg = to.root - 1,
+									       .off = to.off,
+									       .place = {.reg = CODE_NO_REG, .sz = 8}});
 	return 0;
 }
 
@@ -288,8 +368,9 @@ static int section_note(void *arg, const struct flow_insn *insn, const struct se
 		search->sections->locks |= depth > 0;
 		search->sections->unlocks |= depth < 0;
 	}
-	if (state->depth <= 0)
-		return 0;
+	err = section_pendings_place(&search->pending, search->flow, insn, state, false, search->sections);
+	if (err || state->depth <= 0)
+		return err;
 	if (insn->calls == SECTION_CALL_UNLOCK)
 		return depth ? 0 : comes_out(search, insn, state);
 	if (insn->is_call)

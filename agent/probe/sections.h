@@ -16,13 +16,16 @@ enum section_call {
 	SECTION_CALL_LOCK,
 	SECTION_CALL_TRY_LOCK,
 	SECTION_CALL_UNLOCK,
-	SECTION_CALL_WAIT, /* for the condition of a section */
-	SECTION_CALL_WAKE, /* a thread that waits */
+	SECTION_CALL_WAIT,     /* for the condition of a section */
+	SECTION_CALL_WAKE,     /* a thread that waits */
+	SECTION_CALL_DOWN,     /* a semaphore: it waits */
+	SECTION_CALL_UP,       /* … and wakes */
+	SECTION_CALL_EXCHANGE, /* a short function that exchanges what lies in memory: a lock of the program's own */
 };
 
 /* Tags of call targets: what the call does, and which argument is the lock (-1: none is). */
 #define SECTION_TAG(calls, lock_arg) ((uint32_t)(calls) | (uint32_t)((lock_arg) + 1) << 8)
-#define SECTION_TAG_CALLS(tag)       ((tag) & 0xff)
+#define SECTION_TAG_CALLS(tag)       ((tag)&0xff)
 #define SECTION_TAG_LOCK_ARG(tag)    ((int)((tag) >> 8) - 1)
 
 /* Where a value lies at one instruction. */
@@ -45,6 +48,7 @@ struct section_use {
 	bool returned;     /* out: by the function */
 	bool handed;       /* it passes through a function that is called in the section */
 	bool only_written; /* out: what it points to is written and not read, as of new memory */
+	bool lockless;     /* found by sections_find_lockless() */
 };
 
 struct sections {
@@ -52,6 +56,8 @@ struct sections {
 	bool locks, unlocks; /* it takes a lock for its caller, or gives it back, and does nothing else with locks */
 	int lock_arg;        /* … which is that argument of its own; -1: none */
 	bool waits, wakes;
+	bool takes;     /* it calls a function that takes a lock */
+	bool exchanges; /* what lies in memory, or by a call; or it calls a semaphore */
 };
 
 /*
@@ -60,6 +66,13 @@ struct sections {
  */
 int sections_find(struct program *program, uint32_t function, const struct call_targets *targets,
 		  struct sections *sections);
+/*
+ * Likewise of a function that calls none which takes a lock, but exchanges what lies in memory at once, as queues
+ * without locks do and locks that are the program's own, or calls a semaphore: as if the whole of it were a section.
+ * That is less likely: values are looked for near such an instruction, or are arguments and results.
+ */
+int sections_find_lockless(struct program *program, uint32_t function, const struct call_targets *targets,
+			   struct sections *sections);
 void sections_free(struct sections *sections);
 
 #endif

@@ -59,6 +59,7 @@ static int line_add(struct queue_study *study, const struct queue_place *place, 
 		.out = place->use.out,
 		.by_name = by_name,
 		.has_lock = has_lock,
+		.lockless = place->use.lockless,
 		.end = {.out = place->use.out, .known = place->waits || place->wakes},
 	};
 
@@ -213,6 +214,58 @@ static bool is_better(const struct queue_study *study, const struct queue_pair *
 	       (pair->crossed >= BY_NAME_MIN * than->crossed && pair->in <= than->in && pair->out <= than->out);
 }
 
+static bool is_lockless(const struct queue_study *study, const struct queue_pair *pair)
+{
+	return queue_line_of(study, pair->in)->lockless || queue_line_of(study, pair->out)->lockless;
+}
+
+static bool is_known(const struct queue_study *study, const struct queue_pair *pair)
+{
+	return queue_line_of(study, pair->in)->end.known || queue_line_of(study, pair->out)->end.known;
+}
+
+/* Does `pair` lead from threads of `other` to threads of `other`, in that direction or back? */
+static bool is_beside(const struct queue_pair *pair, const struct queue_pair *other, bool back)
+{
+	uint64_t in = back ? other->out_set : other->in_set, out = back ? other->in_set : other->out_set;
+
+	return !(pair->in_set & ~in) && !(pair->out_set & ~out);
+}
+
+/*
+ * What goes by one queue is seen in many places: without a lock to tell them apart, of those between the same threads
+ * the one stands for all by which most pass, and which they pass in the shortest time.
+ */
+static bool is_shadow(const struct queue_study *study, const struct queue_pair *pair, const queue_pairs *found)
+{
+	uint64_t most = pair->crossed;
+
+	if (!is_lockless(study, pair))
+		return false;
+	for (size_t i = 0; i < found->cnt; i++) {
+		const struct queue_pair *other = &found->items[i];
+
+		if (other->verdict != QUEUE_CONFIRMED)
+			continue;
+		if (!is_lockless(study, other) &&
+		    (is_beside(pair, other, false) || (!is_known(study, pair) && is_beside(pair, other, true))))
+			return true;
+		if (is_beside(pair, other, false) && other->crossed > most)
+			most = other->crossed;
+	}
+	if (pair->crossed < BY_NAME_MIN * most)
+		return true;
+	for (size_t i = 0; i < found->cnt; i++) {
+		const struct queue_pair *other = &found->items[i];
+
+		if (other->verdict == QUEUE_CONFIRMED && is_beside(pair, other, false) &&
+		    other->crossed >= BY_NAME_MIN * most &&
+		    (other->median_ns < pair->median_ns || (other->median_ns == pair->median_ns && other < pair)))
+			return true;
+	}
+	return false;
+}
+
 static int pair_keep(struct queue_study *study, queue_pairs *kept, const struct queue_pair *pair)
 {
 	for (size_t i = 0; i < kept->cnt; i++)
@@ -241,7 +294,7 @@ int queue_pairs_choose(struct queue_study *study, const queue_pairs *found)
 	int err = 0;
 
 	for (size_t i = 0; i < found->cnt && !err; i++)
-		if (found->items[i].verdict == QUEUE_CONFIRMED)
+		if (found->items[i].verdict == QUEUE_CONFIRMED && !is_shadow(study, &found->items[i], found))
 			err = pair_keep(study, &study->pairs, &found->items[i]);
 	for (size_t i = 0; i < found->cnt && !err; i++)
 		if (found->items[i].verdict == QUEUE_FEW)

@@ -344,10 +344,10 @@ int queues_find(struct queue_study *study, const struct suggest_options *options
 		.hazards = program__hazards(program),
 	};
 	struct queue_places places;
-	uint64_t begin_ts = monotonic_ns(), begin_cpu_ns = process_cpu_ns();
+	uint64_t begin_ts = monotonic_ns();
 	int err = queue_places_find(program, PLACES_MAX, READ_LIMIT_NS, &places);
 
-	if (process_cpu_ns() - begin_cpu_ns > SLOW_NS)
+	if (places.sections_ns > SLOW_NS)
 		queue_places_limit(&places, SLOW_MAX);
 	study->lock_functions = places.lock_functions;
 	study->own_lock_functions = places.own_lock_functions;

@@ -154,3 +154,17 @@ int call_sites_find(struct program *program, uint32_t idx, const struct call_tar
 		return -EINVAL;
 	return targets->items.cnt ? code_walk(module, site_look, &search) : 0;
 }
+
+static int exchange_look(void *arg, const uint8_t *bytes, size_t sz, uint64_t addr)
+{
+	call_site_addrs *addrs = arg;
+
+	return code_looks_like_exchange(bytes, sz) ? vec_push(addrs, addr) : 0;
+}
+
+int exchange_sites_find(struct program *program, uint32_t idx, call_site_addrs *addrs)
+{
+	struct module *module = program_module_of(program, idx);
+
+	return !module || module_open(program, module) ? -EINVAL : code_walk(module, exchange_look, addrs);
+}

@@ -39,4 +39,7 @@ const struct call_target *call_target_of(const struct call_targets *targets, con
 int call_sites_find(struct program *program, uint32_t module, const struct call_targets *targets,
 		    call_site_addrs *addrs);
 
+/* … at which one may lie that exchanges what lies in memory (code_looks_like_exchange()).  Likewise. */
+int exchange_sites_find(struct program *program, uint32_t module, call_site_addrs *addrs);
+
 #endif

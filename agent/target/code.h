@@ -89,6 +89,7 @@ struct code_moves {
 	struct code_move items[2];
 	uint8_t cnt;
 	bool flags_written;
+	bool exchanges;   /* what lies in memory for a register's, at once (xchg, lock cmpxchg) */
 	uint64_t written; /* bit of each register that holds something else afterwards, beside those of the moves */
 };
 
@@ -141,5 +142,8 @@ bool code_looks_like_stack_switch(const uint8_t *bytes, size_t sz);
  * They need not be an instruction: for finding, quickly, all that could be one.  x86 only; false elsewhere.
  */
 bool code_looks_like_jump(const uint8_t *bytes, size_t sz, uint64_t addr, uint64_t *target);
+
+/* Do the bytes look like an instruction that exchanges what lies in memory?  Likewise. */
+bool code_looks_like_exchange(const uint8_t *bytes, size_t sz);
 
 #endif

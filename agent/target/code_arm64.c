@@ -88,6 +88,13 @@ bool code_is_signal_return(const uint8_t *bytes, size_t sz)
 	return sz >= 8 && get_le(bytes, 4) == 0xd2801168 && get_le(bytes + 4, 4) == 0xd4000001;
 }
 
+bool code_looks_like_exchange(const uint8_t *bytes, size_t sz)
+{
+	(void)bytes;
+	(void)sz;
+	return false;
+}
+
 bool code_looks_like_jump(const uint8_t *bytes, size_t sz, uint64_t addr, uint64_t *target)
 {
 	(void)bytes;

@@ -8,7 +8,7 @@
 
 #define MODRM_MOD(modrm) ((modrm) >> 6)
 #define MODRM_REG(modrm) ((modrm) >> 3 & 7)
-#define MODRM_RM(modrm)  ((modrm) & 7)
+#define MODRM_RM(modrm)  ((modrm)&7)
 
 static bool is_prefix(uint8_t byte)
 {
@@ -202,6 +202,15 @@ bool code_looks_like_jump(const uint8_t *bytes, size_t sz, uint64_t addr, uint64
 		return false;
 	*target = addr + len + (int32_t)get_le(bytes + len - 4, 4);
 	return true;
+}
+
+bool code_looks_like_exchange(const uint8_t *bytes, size_t sz)
+{
+	size_t at = bytes[0] == 0xf0 && sz > 1 && (bytes[1] & 0xf0) == 0x40 ? 2 : bytes[0] == 0xf0;
+
+	if (sz < at + 3)
+		return false;
+	return at ? bytes[at] == 0x0f && bytes[at + 1] == 0xb1 : (bytes[0] & 0xfe) == 0x86 && bytes[1] < 0xc0;
 }
 
 /* --- effects --------------------------------------------------------------------------------------------------------

@@ -322,10 +322,33 @@ static bool zero_test(const cs_insn *insn, struct code_moves *moves)
 	return moves->cnt;
 }
 
+/* xchg, lock cmpxchg: a register goes to memory, and what was there to another one; here as if it always did. */
+static bool exchange(const cs_insn *insn, struct code_moves *moves)
+{
+	const cs_x86_op *memory = &insn->detail->x86.operands[0], *from = &insn->detail->x86.operands[1];
+	uint8_t reg;
+
+	if (insn->detail->x86.op_count != 2)
+		return false;
+	if (memory->type != X86_OP_MEM) {
+		from = memory;
+		memory++;
+	}
+	reg = from->type == X86_OP_REG ? reg_of(from->reg) : CODE_NO_REG;
+	if (memory->type != X86_OP_MEM || reg == CODE_NO_REG || memory->mem.segment != X86_REG_INVALID)
+		return false;
+	store(insn, moves, reg, &memory->mem, memory->size, 0);
+	load(insn, moves, insn->id == X86_INS_XCHG ? reg : 0, &memory->mem, memory->size, 0);
+	moves->exchanges = true;
+	return true;
+}
+
 static bool known_moves(const cs_insn *insn, struct code_moves *moves)
 {
 	const cs_x86 *x86 = &insn->detail->x86;
 
+	if (insn->id == X86_INS_XCHG || (insn->id == X86_INS_CMPXCHG && x86->prefix[0] == X86_PREFIX_LOCK))
+		return exchange(insn, moves);
 	if (x86->prefix[0]) /* rep, lock */
 		return false;
 	switch (insn->id) {

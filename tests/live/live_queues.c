@@ -19,6 +19,7 @@
 /* What there is in C, and what in C++. */
 static const char *const c_kinds[KIND_CNT] = {"single", "twin", "ring", "nested", "heap"};
 static const char *const cplusplus_kinds[KIND_CNT] = {"raw", "unique"};
+static const char *const lockless_kinds[KIND_CNT] = {"futex", "spin", "sem", "michael"};
 
 /* The index of the kind whose threads are at both ends; -1: of none. */
 static int kind_of(json_object *queue, const char *const kinds[KIND_CNT])
@@ -114,6 +115,12 @@ static void test_stripped(void)
 static void test_cplusplus(void)
 {
 	check_build("cplusplus", cplusplus_kinds);
+}
+
+/* Without locks that are functions. */
+static void test_lockless(void)
+{
+	check_build("lockless", lockless_kinds);
 }
 
 /* --- servers ------------------------------------------------------------------------------------------------------ */
@@ -304,17 +311,12 @@ static void test_refused(void)
 }
 
 static const struct live_test tests[] = {
-	{"queues_plain", test_plain, SHORT},
-	{"queues_optimised", test_optimised, REST},
-	{"queues_stripped", test_stripped, REST},
-	{"queues_cplusplus", test_cplusplus, REST},
-	{"queues_memcached", test_memcached, SHORT},
-	{"queues_apache", test_apache, REST},
-	{"queues_none", test_none, REST},
-	{"queues_ending", test_ending, REST},
-	{"queues_postgres", test_postgres, REST},
-	{"queues_diagnose", test_diagnose, REST},
-	{"queues_refused", test_refused, SHORT},
+	{"queues_plain", test_plain, SHORT},       {"queues_optimised", test_optimised, REST},
+	{"queues_stripped", test_stripped, REST},  {"queues_cplusplus", test_cplusplus, REST},
+	{"queues_lockless", test_lockless, SHORT}, {"queues_memcached", test_memcached, SHORT},
+	{"queues_apache", test_apache, REST},      {"queues_none", test_none, REST},
+	{"queues_ending", test_ending, REST},      {"queues_postgres", test_postgres, REST},
+	{"queues_diagnose", test_diagnose, REST},  {"queues_refused", test_refused, SHORT},
 };
 
 int suite_queues(void)

@@ -3,6 +3,8 @@
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
+#include <unistd.h>
 
 #define NAME__(level, name) subject_##level##_##name
 #define NAME_(level, name)  NAME__(level, name)
@@ -18,6 +20,11 @@ struct subject_queue {
 	void *spare;
 };
 
+struct subject_node {
+	struct subject_node *next;
+	uint64_t key;
+};
+
 void NAME(push)(struct subject_queue *queue, void *job);
 void *NAME(pop)(struct subject_queue *queue);
 int NAME(pop_to)(struct subject_queue *queue, void **job);
@@ -30,6 +37,13 @@ void NAME(push_nested)(struct subject_queue *queue, struct subject_queue *inner,
 void NAME(unlocked)(struct subject_queue *queue, void *job);
 void *NAME(pop_flagged)(struct subject_queue *queue);
 int NAME(lock)(struct subject_queue *queue);
+void NAME(push_lockless)(struct subject_node **top, struct subject_node *node);
+struct subject_node *NAME(pop_lockless)(struct subject_node **top);
+void NAME(push_spinning)(struct subject_queue *queue, void *job);
+void NAME(pop_object)(struct subject_queue *queue);
+void NAME(push_events)(struct subject_queue *queue, int fd);
+void *NAME(pop_spinning)(struct subject_queue *queue);
+uint64_t NAME(count_lockless)(struct subject_queue *queue);
 void NAME(unlock)(struct subject_queue *queue);
 
 void NAME(push)(struct subject_queue *queue, void *job)
@@ -158,4 +172,70 @@ int NAME(lock)(struct subject_queue *queue)
 void NAME(unlock)(struct subject_queue *queue)
 {
 	pthread_mutex_unlock(&queue->lock);
+}
+
+/* Without a lock, or with one that is its own. */
+void NAME(push_lockless)(struct subject_node **top, struct subject_node *node)
+{
+	node->next = __atomic_load_n(top, __ATOMIC_RELAXED);
+	while (!__atomic_compare_exchange_n(top, &node->next, node, 1, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+		;
+}
+
+struct subject_node *NAME(pop_lockless)(struct subject_node **top)
+{
+	struct subject_node *node = __atomic_load_n(top, __ATOMIC_ACQUIRE);
+
+	while (node && !__atomic_compare_exchange_n(top, &node, node->next, 1, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE))
+		;
+	return node;
+}
+
+void NAME(push_spinning)(struct subject_queue *queue, void *job)
+{
+	while (__atomic_exchange_n(&queue->head, 1, __ATOMIC_ACQUIRE))
+		;
+	queue->slots[queue->tail++ % 64] = job;
+	__atomic_store_n(&queue->head, 0, __ATOMIC_RELEASE);
+}
+
+void *NAME(pop_spinning)(struct subject_queue *queue)
+{
+	void *job;
+
+	while (__atomic_exchange_n(&queue->head, 1, __ATOMIC_ACQUIRE))
+		;
+	job = queue->slots[--queue->tail % 64];
+	__atomic_store_n(&queue->head, 0, __ATOMIC_RELEASE);
+	return job;
+}
+
+uint64_t NAME(count_lockless)(struct subject_queue *queue)
+{
+	return __atomic_add_fetch(&queue->count, 1, __ATOMIC_RELAXED);
+}
+
+/* What goes in comes from an array on the stack. */
+void NAME(push_events)(struct subject_queue *queue, int fd)
+{
+	struct epoll_event events[16];
+	int cnt = epoll_wait(fd, events, 16, 0);
+
+	pthread_mutex_lock(&queue->lock);
+	for (int i = 0; i < cnt; i++)
+		queue->slots[queue->tail++ % 64] = events[i].data.ptr;
+	pthread_mutex_unlock(&queue->lock);
+}
+
+/* What comes out is passed on as an object of the frame. */
+void NAME(pop_object)(struct subject_queue *queue)
+{
+	void *object[2];
+
+	pthread_mutex_lock(&queue->lock);
+	object[0] = queue->slots[0];
+	object[1] = queue->slots[1];
+	queue->head++;
+	pthread_mutex_unlock(&queue->lock);
+	(void)!write(0, object, sizeof(object));
 }

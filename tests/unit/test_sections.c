@@ -57,6 +57,17 @@ static void read_function(const char *level, const char *name, struct sections *
 	CU_ASSERT_EQUAL_FATAL(sections_find(subject.program, id, &subject.targets, sections), 0);
 }
 
+static void read_lockless(const char *level, const char *name, struct sections *sections)
+{
+	char symbol[100];
+	uint32_t id;
+
+	snprintf(symbol, sizeof(symbol), "subject_%s_%s", level, name);
+	id = program__function_find(subject.program, 0, symbol);
+	CU_ASSERT_NOT_EQUAL_FATAL(id, PROGRAM_NONE);
+	CU_ASSERT_EQUAL_FATAL(sections_find_lockless(subject.program, id, &subject.targets, sections), 0);
+}
+
 /* How many values go in, or come out, that are the argument, or are left where it points to; -1: that are none. */
 static unsigned int uses_of(const struct sections *sections, bool out, int arg)
 {
@@ -107,6 +118,9 @@ static void what_comes_out(void)
 		CU_ASSERT(sections.uses.cnt && sections.uses.items[0].returned);
 		CU_ASSERT(sections.waits);
 		sections_free(&sections);
+		read_function(levels[level], "pop_object", &sections);
+		CU_ASSERT(uses_of(&sections, true, -1) >= 1);
+		sections_free(&sections);
 		read_function(levels[level], "pop_flagged", &sections);
 		CU_ASSERT_EQUAL(uses_of(&sections, true, -1), 1);
 		CU_ASSERT(sections.uses.cnt && sections.uses.items[0].returned);
@@ -156,6 +170,66 @@ static void locks_in_functions_of_their_own(void)
 	subject_close();
 }
 
+/* Without optimisation the address of an element is computed in steps that are not followed. */
+static void what_goes_in_from_an_array(void)
+{
+	subject_open();
+	for (size_t level = 1; level < LEVEL_CNT; level++) {
+		struct sections sections;
+		unsigned int found = 0;
+
+		read_function(levels[level], "push_events", &sections);
+		for (size_t i = 0; i < sections.uses.cnt; i++)
+			found += !sections.uses.items[i].out && sections.uses.items[i].addr &&
+				 sections.uses.items[i].place.reg != CODE_NO_REG &&
+				 sections.uses.items[i].place.sz == 8;
+		CU_ASSERT(found >= 1); /* several, where the loop is unrolled */
+		sections_free(&sections);
+	}
+	subject_close();
+}
+
+/* What passes without a lock, or under one that is no function, and what only counts. */
+static void what_has_no_lock(void)
+{
+	static const struct {
+		const char *name;
+		bool out;
+		int arg;
+	} cases[] = {{"push_lockless", false, 1},
+		     {"pop_lockless", true, -1},
+		     {"push_spinning", false, 1},
+		     {"pop_spinning", true, -1}};
+	struct sections sections;
+
+	subject_open();
+	for (size_t level = 0; level < LEVEL_CNT; level++) {
+		for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+			bool found = false;
+
+			read_lockless(levels[level], cases[i].name, &sections);
+			for (size_t j = 0; j < sections.uses.cnt; j++) {
+				const struct section_use *use = &sections.uses.items[j];
+
+				found |= use->out == cases[i].out && use->arg == cases[i].arg && !use->addr &&
+					 use->returned == use->out;
+				CU_ASSERT(use->lockless);
+				CU_ASSERT(!use->addr || use->place.reg != CODE_NO_REG);
+			}
+			CU_ASSERT(found);
+			CU_ASSERT(sections.exchanges && !sections.takes);
+			sections_free(&sections);
+		}
+		read_lockless(levels[level], "count_lockless", &sections);
+		CU_ASSERT(!sections.exchanges && !sections.uses.cnt);
+		sections_free(&sections);
+		read_lockless(levels[level], "push", &sections);
+		CU_ASSERT(sections.takes && !sections.uses.cnt);
+		sections_free(&sections);
+	}
+	subject_close();
+}
+
 /* The calls that a look at every byte finds are those that disassembly finds. */
 static void every_call_is_found(void)
 {
@@ -194,6 +268,8 @@ static const struct unit_test tests[] = {
 	{"what_goes_in", what_goes_in},
 	{"what_comes_out", what_comes_out},
 	{"what_is_no_hand_off", what_is_no_hand_off},
+	{"what_goes_in_from_an_array", what_goes_in_from_an_array},
+	{"what_has_no_lock", what_has_no_lock},
 	{"locks_in_functions_of_their_own", locks_in_functions_of_their_own},
 	{"every_call_is_found", every_call_is_found},
 #endif
