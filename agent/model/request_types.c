@@ -246,7 +246,8 @@ uint32_t request_types__take(struct request_types *types, const struct wl_brief_
 		.bytes = first,
 		.len = record->first_len,
 		.total = record->first_total > record->first_len ? record->first_total : record->first_len,
-		.cut = record->first_len == WL_FIRST_MAX || record->first_total > record->first_len,
+		/* Of what was read in parts no more than enough was copied. */
+		.cut = record->first_len > WL_FIRST_ENOUGH || record->first_total > record->first_len,
 	};
 	struct request_parsed parsed;
 	struct listener *listener;

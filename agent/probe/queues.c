@@ -259,10 +259,9 @@ static int lockless_read(struct finder *finder, uint32_t module, bool for_wrappe
 
 		if (for_wrappers && function->size > EXCHANGE_SZ_MAX)
 			continue;
-		if (process_cpu_ns() > finder->until_cpu_ns) {
-			finder->places->left_out += for_wrappers ? 0 : functions.cnt - i;
+		/* Most of what is left only looks like it. */
+		if (process_cpu_ns() > finder->until_cpu_ns)
 			break;
-		}
 		err = sections_find_lockless(finder->program, functions.items[i], &targets, &sections);
 		if (!err && for_wrappers && sections.exchanges)
 			err = wrapper_add(finder, function, SECTION_CALL_EXCHANGE, -1);

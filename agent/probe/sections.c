@@ -156,6 +156,12 @@ static bool is_from_outside(const struct section_value *value)
 	}
 }
 
+/* Of a section; goes_in() tells whether it was another one, by whether it lay somewhere when this one began. */
+static bool is_from_before(const struct section_value *value)
+{
+	return (value->kind == VALUE_RESULT || value->kind == VALUE_LOADED) && value->inside && value->sz >= 4;
+}
+
 /* The value is written to shared memory in a section that one of the locks, or the one at lock_addr, begins. */
 static int goes_in(struct search *search, const struct section_value *value, uint64_t lock_addr, bool handed)
 {
@@ -319,26 +325,28 @@ static int store_note(struct search *search, const struct code_move *move, const
 {
 	const struct section_value to = section_address(state, move);
 	const struct section_value *value = move->from < CODE_REG_CNT ? &state->regs[move->from] : NULL;
+	struct section_value moved;
+	int err = 0;
 
 	if (!value || to.kind == VALUE_FRAME || to.kind == VALUE_ARRAY)
 		return 0;
 	if (value->kind == VALUE_ELEMENT && value->sz == 8 && move->sz == 8)
 		section_pend(&search->pending, value, false);
-	if (is_from_outside(value) && value->sz >= move->sz) {
-		struct section_value moved = *value;
-
-		moved.sz = move->sz;
+	moved = *value;
+	moved.sz = move->sz;
+	if (is_from_outside(value) && value->sz >= move->sz)
 		return goes_in(search, &moved, state->lock_addr, false);
-	}
+	if (is_from_before(value) && value->sz >= move->sz)
+		err = goes_in(search, &moved, state->lock_addr, false);
 	/* Left where the caller wants it. */
-	if (value->inside && value->sz == 8 && move->sz == 8 && to.kind == VALUE_ARG && to.off >= 0 &&
+	if (!err && value->inside && value->sz == 8 && move->sz == 8 && to.kind == VALUE_ARG && to.off >= 0 &&
 	    to.root != state->lock_root)
 		return section_use_add(search->sections, &(struct section_use){.out = true,
 									       .lock_arg = -1,
 									       .arg = to.root - 1,
 									       .off = to.off,
 									       .place = {.reg = CODE_NO_REG, .sz = 8}});
-	return 0;
+	return err;
 }
 
 static int call_note(struct search *search, const struct section_state *state)

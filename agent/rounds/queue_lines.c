@@ -250,6 +250,9 @@ static bool is_shadow(const struct queue_study *study, const struct queue_pair *
 		if (!is_lockless(study, other) &&
 		    (is_beside(pair, other, false) || (!is_known(study, pair) && is_beside(pair, other, true))))
 			return true;
+		/* Memory that the takers give back, for instance: it stays until the others need some. */
+		if (!is_known(study, pair) && is_beside(pair, other, true) && other->median_ns < pair->median_ns)
+			return true;
 		if (is_beside(pair, other, false) && other->crossed > most)
 			most = other->crossed;
 	}

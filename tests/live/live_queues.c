@@ -227,7 +227,7 @@ static void test_none(void)
 	}
 }
 
-/* Its processes have locks of their own: that is said, and how many probes were for nothing. */
+/* Its queues lie between processes: hardly a probe is hit, and nothing is taken for a queue. */
 static void test_postgres(void)
 {
 	struct postgres postgres = {0};
@@ -238,14 +238,15 @@ static void test_postgres(void)
 	if (!postgres_find(&postgres, "queues_postgres") || !postgres_start(&postgres, "queues-pg", ""))
 		return;
 	code = whylate(&process, 60, "probes suggest --queues -p %d -d 500ms", (int)postgres.process.pid);
-	CHECKF(code == 0 && strstr(process_out(&process), "No probe was hit"), "%d %s %s", code, process_out(&process),
+	CHECKF(code == 0 && strstr(process_out(&process), "\n# No "), "%d %s %s", code, process_out(&process),
 	       process_err(&process));
 	process_end(&process);
 	code = whylate(&process, 60, "probes suggest --queues -p %d -d 500ms --json", (int)postgres.process.pid);
 	root = json_tokener_parse(process_out(&process));
 	if (CHECKF(code == 0 && root, "%d %s", code, process_err(&process))) {
 		CHECKF(json_number(root, "own_lock_functions") < 10, "%s", process_out(&process));
-		CHECKF(json_number(root, "probes") > 0 && json_number(root, "probes_hit") == 0, "%s",
+		CHECKF(!json_object_array_length(json_at(root, "queues")), "%s", process_out(&process));
+		CHECKF(json_number(root, "probes") > 0 && json_number(root, "probes_hit") < 20, "%s",
 		       process_out(&process));
 	}
 	json_object_put(root);

@@ -40,6 +40,7 @@ int NAME(lock)(struct subject_queue *queue);
 void NAME(push_lockless)(struct subject_node **top, struct subject_node *node);
 struct subject_node *NAME(pop_lockless)(struct subject_node **top);
 void NAME(push_spinning)(struct subject_queue *queue, void *job);
+void NAME(push_recycled)(struct subject_queue *pool, struct subject_queue *queue);
 void NAME(pop_object)(struct subject_queue *queue);
 void NAME(push_events)(struct subject_queue *queue, int fd);
 void *NAME(pop_spinning)(struct subject_queue *queue);
@@ -238,4 +239,21 @@ void NAME(pop_object)(struct subject_queue *queue)
 	queue->head++;
 	pthread_mutex_unlock(&queue->lock);
 	(void)!write(0, object, sizeof(object));
+}
+
+/* What goes in came out of another section, or is new. */
+void NAME(push_recycled)(struct subject_queue *pool, struct subject_queue *queue)
+{
+	struct subject_node *node;
+
+	pthread_mutex_lock(&pool->lock);
+	node = pool->spare;
+	if (node)
+		pool->spare = node->next;
+	pthread_mutex_unlock(&pool->lock);
+	if (!node)
+		node = calloc(1, sizeof(*node));
+	pthread_mutex_lock(&queue->lock);
+	queue->slots[queue->tail++ % 64] = node;
+	pthread_mutex_unlock(&queue->lock);
 }

@@ -308,6 +308,13 @@ static void a_listener_speaks_one_protocol(void)
 	CU_ASSERT_STRING_EQUAL(name_of(types, TCP(9999), 3, TEXT("INFO\r\n")), "");
 	CU_ASSERT_EQUAL(request_types__protocol(types, TCP(80)), REQUEST_HTTP);
 	CU_ASSERT_EQUAL(request_types__protocol(types, TCP(6379)), REQUEST_REDIS);
+	/* In parts, of which the kernel side takes enough. */
+	{
+		static const uint8_t torn[] =
+			"GET /torn?0123456789012345678901234567890123456789012345678901234567890123";
+
+		CU_ASSERT_STRING_EQUAL(name_of(types, TCP(80), 1, torn, WL_FIRST_ENOUGH + 1), "GET /torn");
+	}
 	/* The rest of a value. */
 	CU_ASSERT_STRING_EQUAL(name_of(types, TCP(6379), 2, TEXT("hush\r\n")), "");
 	CU_ASSERT_EQUAL(request_types__protocol(types, TCP(9999)), REQUEST_NONE);

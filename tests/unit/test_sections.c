@@ -170,6 +170,23 @@ static void locks_in_functions_of_their_own(void)
 	subject_close();
 }
 
+static void what_goes_in_from_another_section(void)
+{
+	subject_open();
+	for (size_t level = 0; level < LEVEL_CNT; level++) {
+		struct sections sections;
+		unsigned int found = 0;
+
+		read_function(levels[level], "push_recycled", &sections);
+		for (size_t i = 0; i < sections.uses.cnt; i++)
+			found += !sections.uses.items[i].out && sections.uses.items[i].addr &&
+				 sections.uses.items[i].arg < 0;
+		CU_ASSERT_EQUAL(found, 1);
+		sections_free(&sections);
+	}
+	subject_close();
+}
+
 /* Without optimisation the address of an element is computed in steps that are not followed. */
 static void what_goes_in_from_an_array(void)
 {
@@ -268,6 +285,7 @@ static const struct unit_test tests[] = {
 	{"what_goes_in", what_goes_in},
 	{"what_comes_out", what_comes_out},
 	{"what_is_no_hand_off", what_is_no_hand_off},
+	{"what_goes_in_from_another_section", what_goes_in_from_another_section},
 	{"what_goes_in_from_an_array", what_goes_in_from_an_array},
 	{"what_has_no_lock", what_has_no_lock},
 	{"locks_in_functions_of_their_own", locks_in_functions_of_their_own},
