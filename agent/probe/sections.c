@@ -125,10 +125,15 @@ int section_pendings_place(struct section_pendings *pending, const struct flow *
 		if (!pending->items[i].out)
 			err = pending_place(&pending->items[i], pending->cheap_addr, &pending->cheap, lockless,
 					    sections);
-	if (!goes_on)
-		pending->cnt = cnt = 0;
+	/* What came out has its value still, unless other ways lead here with another one. */
+	for (size_t i = 0, all = cnt; i < all && !goes_on; i++) {
+		cnt = i ? cnt : 0;
+		if (idx == pending->next_idx && pending->items[i].out)
+			pending->items[cnt++] = pending->items[i];
+	}
 	if (idx != pending->next_idx)
 		pending->cheap_addr = 0;
+	pending->cnt = cnt;
 	pending->next_idx = idx + 1;
 	if (!is_cheap(insn))
 		return err;

@@ -134,7 +134,7 @@ static int insn_note(void *arg, const struct flow_insn *insn, const struct secti
 	size_t idx = (size_t)(insn - search->flow->insns.items);
 	int err;
 
-	if (idx == search->pending.next_idx && search->loaded != CODE_NO_REG && !search->flow->begins[idx] &&
+	if (idx == search->pending.next_idx && search->loaded != CODE_NO_REG &&
 	    state->regs[search->loaded].kind == VALUE_LOADED)
 		section_pend(&search->pending, &state->regs[search->loaded], true);
 	search->loaded = CODE_NO_REG;
