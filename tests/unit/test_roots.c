@@ -1225,7 +1225,7 @@ static void a_peer_of_this_host_is_one_root(void)
 	row_put_thread(&to, SERVER, SERVER, "server");
 	row_put_thread(&to, SERVER, HOLDER, "backend");
 	for (uint64_t k = 1; k <= 200; k++) {
-		uint64_t ts = k * 20 * MS, sent_ts = ts + 50 * US, got_ts = sent_ts + (k % 10 ? 0 : 10 * MS);
+		uint64_t ts = k * 20 * MS, sent_ts = ts + 50 * US, got_ts = sent_ts + (k % 10 ? 0 : 900 * US);
 
 		row_put_segment(&to, SERVER, ts, sent_ts, "running", k);
 		if (got_ts > sent_ts) {
