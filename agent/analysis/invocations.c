@@ -347,6 +347,8 @@ static int group_calls(struct invocations *to)
 
 	for (size_t row = 0; row < to->row_cnt_all; row++)
 		to->first[row + 1] += to->first[row];
+	if (!to->first[to->row_cnt_all])
+		return 0;
 	next = malloc((to->row_cnt_all + 1) * sizeof(*next));
 	if (!next)
 		return -ENOMEM;

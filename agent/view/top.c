@@ -229,10 +229,15 @@ static void print_verdict(struct page *page, const struct top_view *view)
 /* --- the lists -----------------------------------------------------------------------------------------------------
  */
 
+/* Of the longest bar; NAN where all are of length 0. */
+static size_t bar_cells(double share, size_t columns)
+{
+	return share > 0 ? (size_t)lround(fmin(share, 1) * (double)columns) : 0;
+}
+
 static void print_bar(struct page *page, double typical, double late, size_t columns)
 {
-	size_t full = (size_t)lround(fmin(typical, late) * (double)columns);
-	size_t all = (size_t)lround(late * (double)columns);
+	size_t full = bar_cells(fmin(typical, late), columns), all = bar_cells(late, columns);
 
 	for (size_t i = 0; i < all; i++)
 		page__put(page, i < full ? (page->utf8 ? "█" : "#") : (page->utf8 ? "░" : "+"));
