@@ -229,7 +229,7 @@ static void print_verdict(struct page *page, const struct top_view *view)
 /* --- the lists -----------------------------------------------------------------------------------------------------
  */
 
-/* Of the longest bar; NAN where all are of length 0. */
+/* Of the longest bar; NAN where that has no end. */
 static size_t bar_cells(double share, size_t columns)
 {
 	return share > 0 ? (size_t)lround(fmin(share, 1) * (double)columns) : 0;

@@ -270,6 +270,29 @@ static void a_frame_tells_verdict_trend_loss_and_cost(void)
 	free(frame.findings);
 }
 
+/* Rows that lie can add up to no number: of a bar without end the share is not one. */
+static void a_bar_without_end_fits(void)
+{
+	struct top_view view = {.rows = 40, .columns = 80};
+	struct frame_fixture frame;
+	char *text;
+
+	frame_init(&frame);
+	for (size_t i = 0; i < WL_CATEGORY_CNT; i++) {
+		struct breakdown_line *line = &frame.findings->report.breakdown[i];
+
+		line->category = (enum wl_category)i;
+		line->measured = true;
+		line->late_ns = INFINITY;
+		line->typical_ns = 1000;
+	}
+	text = frame_of(&frame, &view);
+	CU_ASSERT(strstr(text, "where time goes") != NULL);
+	check_fits(text, &view);
+	free(text);
+	free(frame.findings);
+}
+
 /* Shares as a small budget has them: the line becomes shorter before anything of it is cut off. */
 static void what_was_observed_fits(void)
 {
@@ -337,6 +360,7 @@ int suite_top(void)
 		{"frames fit and are harmless", frames_fit_and_are_harmless},
 		{"a frame tells verdict, trend, loss and cost", a_frame_tells_verdict_trend_loss_and_cost},
 		{"what was observed fits", what_was_observed_fits},
+		{"a bar without end fits", a_bar_without_end_fits},
 		{"roots are sorted", roots_are_sorted},
 	};
 
