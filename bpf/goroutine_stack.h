@@ -127,6 +127,9 @@ VERIFIED_ONCE int goroutine__sample(struct thread *thread, u64 g)
 	struct go_registers regs;
 	u64 hi = 0, key;
 
+	/* Before 6.8 it is verified where nothing calls it, too, and without stacks there is no map of them. */
+	if (!cfg_knobs.stacks)
+		return 0;
 	if (!goroutine || !layout || !scratch || !stack_controls.gap_ns || !goroutine__is_off(goroutine))
 		return 0;
 	open = goroutine__open(goroutine);
