@@ -251,8 +251,8 @@ struct conn {
 	u32 awaits;      /* foreign: nothing was read since the request asked */
 	u32 is_shared;   /* foreign: several requests were asked for at a time */
 	u32 is_connecting;
-	u32 nats;    /* see nats.h */
-	u64 context; /* foreign: in which the request goes on with the reply */
+	u32 nats;        /* see nats.h */
+	u64 context;     /* foreign: in which the request goes on with the reply */
 	u64 replied_ts;  /* when the last recorded reply was sent, or sent again; 0: it is delivered */
 	u32 replied_seq; /* where it ends */
 	u32 zero;
