@@ -105,7 +105,10 @@ struct dataset {
 	uint64_t censored_cnt, censored_longest_ns;
 	double censored_weight;
 	bool censored_known;
-	/* Replies over TCP; of them those whose last bytes stayed in the socket after send(), or were sent again. */
+	/*
+	 * Replies over TCP; of them those whose last bytes stayed in the socket after send(), or were sent again,
+	 * shortest first.
+	 */
 	uint64_t replies, held_by_window, resent;
 	bool resent_known;
 	struct dataset_held {

@@ -284,6 +284,15 @@ static int add_disk(const struct root_trail *trail, const struct path_step *step
 	return roots__add(trail->roots, trail, &leaf, ns);
 }
 
+/* What lies beyond the waiting thread's socket, by that name.  Where it waits is told by its stack. */
+static int add_beyond(const struct root_trail *trail, const struct path_step *step, struct root_leaf leaf,
+		      const char *name, uint64_t ns)
+{
+	leaf.key.kind = ROOT_PEER;
+	leaf.tid = step->tid;
+	return roots__text(trail->roots, name, &leaf.key.object) ? -ENOMEM : roots__add(trail->roots, trail, &leaf, ns);
+}
+
 /*
  * The other end of the connection, by its address; or what lies between, where that end has sent long before the bytes
  * arrived.
@@ -297,28 +306,18 @@ static int add_peer(const struct root_trail *trail, const struct path_step *step
 				      : "";
 	const char *syscall = traces_string(traces, step->syscall);
 
-	if (!handoff && waits_for_client(trail, step)) {
-		leaf.key.kind = ROOT_PEER;
-		leaf.tid = step->tid;
-		return roots__text(trail->roots, the_client, &leaf.key.object)
-			       ? -ENOMEM
-			       : roots__add(trail->roots, trail, &leaf, ns);
-	}
-	/* Where it waits is told by the waiting thread's stack. */
-	if (step->transit && *address && handoff->from_tid && leaf.to_ts - leaf.from_ts >= UNDER_WAY_MIN_NS) {
-		leaf.key.kind = ROOT_PEER;
-		leaf.tid = step->tid;
-		return roots__text(trail->roots, ROOT_NETWORK, &leaf.key.object)
-			       ? -ENOMEM
-			       : roots__add(trail->roots, trail, &leaf, ns);
-	}
+	if (!handoff && waits_for_client(trail, step))
+		return add_beyond(trail, step, leaf, the_client, ns);
+	if (step->transit && *address && handoff->from_tid && leaf.to_ts - leaf.from_ts >= UNDER_WAY_MIN_NS)
+		return add_beyond(trail, step, leaf, ROOT_NETWORK, ns);
 	if (!*address && !(handoff && handoff->from_tid))
 		return trail->timer_met ? add_own(trail, step, leaf, ROOT_TIMER, NULL, ns)
 					: add_unknown(trail, leaf, *syscall ? syscall : NULL, ns);
-	leaf.key.kind = ROOT_PEER;
 	/* The ports of its connections tell nothing of a thread that is known. */
-	if (handoff->from_tid ? set_thread(trail, &leaf, handoff->from_pid, handoff->from_tid, handoff->from_name)
-			      : roots__text(trail->roots, address, &leaf.key.object))
+	if (!handoff->from_tid)
+		return add_beyond(trail, step, leaf, address, ns);
+	leaf.key.kind = ROOT_PEER;
+	if (set_thread(trail, &leaf, handoff->from_pid, handoff->from_tid, handoff->from_name))
 		return -ENOMEM;
 	leaf.tid = step->tid;
 	return roots__add(trail->roots, trail, &leaf, ns);

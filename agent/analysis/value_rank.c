@@ -68,18 +68,18 @@ static bool sees_global(const struct value_input *input, const struct value_row 
 					 input->variable_modules[row->variable] == input->place_modules[frame->place]);
 }
 
+enum { HAS_VALUE = 1, HAS_LOCAL = 2 };
+
 /* Has the frame a value of its own, or a global's of the same tick? */
-static bool has_value(const struct value_input *input, const struct value_row *rows, size_t cnt, size_t at)
+static uint8_t what_it_has(const struct value_input *input, const struct value_row *rows, size_t cnt, size_t at)
 {
 	if (rows[at].variable != VALUE_NONE && !is_global(input, &rows[at]))
-		return true;
+		return HAS_VALUE | HAS_LOCAL;
 	for (size_t i = 0; i < cnt; i++)
 		if (sees_global(input, &rows[at], &rows[i]))
-			return true;
-	return false;
+			return HAS_VALUE;
+	return 0;
 }
-
-enum { HAS_VALUE = 1, HAS_LOCAL = 2 };
 
 /* Has a frame farther in of the same tick counted for that function already? Where `has` is not NULL: with `wanted`. */
 static bool is_counted(const struct value_input *input, const struct value_row *rows, size_t at, const uint8_t *has,
@@ -138,10 +138,7 @@ static int sum_costs(struct ranker *ranker)
 			return -ENOMEM;
 		}
 		for (size_t i = 0; i < cnt; i++)
-			has.items[i] =
-				(uint8_t)((has_value(input, rows, cnt, i) ? HAS_VALUE : 0) |
-					  (rows[i].variable != VALUE_NONE && !is_global(input, &rows[i]) ? HAS_LOCAL
-													 : 0));
+			has.items[i] = what_it_has(input, rows, cnt, i);
 		if (!rows->depth)
 			add_cost(ranker, rows, &(struct cost){.pc = rows->weight});
 		if (ranker->by_states)

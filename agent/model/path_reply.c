@@ -149,6 +149,14 @@ static uint64_t woke_at(const struct walk *walk, const struct frame *frame, uint
 	return frame->asked_ts;
 }
 
+/* The worker had it since this thread woke it, or since the thread last ran for the interval. */
+static void set_worker(struct walk *walk, struct frame *frame, uint32_t worker_tid, uint64_t told_ts)
+{
+	frame->queue_ts = told_ts;
+	frame->asked_ts = woke_at(walk, frame, worker_tid, told_ts);
+	walk->worker_tid = worker_tid;
+}
+
 /*
  * A loop that is busy is woken by nobody: that a worker thread of its process wrote to its pipe, socket or eventfd
  * tells that it was done.
@@ -164,19 +172,14 @@ bool walk__find_told(const struct walk *walk, struct frame *frame, uint64_t sinc
 
 int walk__push_told(struct walk *walk, struct frame *frame, uint64_t since_ts)
 {
-	frame->queue_ts = frame->reply->from_ts;
 	frame->asked_ts = since_ts;
-	frame->asked_ts = woke_at(walk, frame, frame->reply->from_tid, frame->reply->from_ts);
-	walk->worker_tid = frame->reply->from_tid;
+	set_worker(walk, frame, frame->reply->from_tid, frame->reply->from_ts);
 	return walk__push_edge(walk, frame, NULL, frame->reply);
 }
 
-/* The worker had it since this thread woke it, or since the thread last ran for the interval. */
 int walk__push_notice(struct walk *walk, struct frame *frame)
 {
-	frame->queue_ts = frame->notice->ts;
-	walk->worker_tid = frame->notice->waker_tid;
-	frame->asked_ts = woke_at(walk, frame, frame->notice->waker_tid, frame->notice->ts);
+	set_worker(walk, frame, frame->notice->waker_tid, frame->notice->ts);
 	return walk__push_edge(walk, frame, frame->notice, NULL);
 }
 

@@ -85,8 +85,7 @@ static bool is_wanted(enum targets_of of, uint32_t tag)
 
 	if (of == TARGETS_LOCKS)
 		return calls != SECTION_CALL_EXCHANGE;
-	return of == TARGETS_ALL || calls == SECTION_CALL_EXCHANGE || calls == SECTION_CALL_DOWN ||
-	       calls == SECTION_CALL_UP;
+	return of == TARGETS_ALL || section_call_exchanges(calls);
 }
 
 static int targets_make(struct finder *finder, uint32_t module, enum targets_of of, struct call_targets *targets)

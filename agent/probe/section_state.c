@@ -70,11 +70,6 @@ static struct section_value slot_get(const struct section_state *state, int32_t 
 
 /* --- where ways meet ---------------------------------------------------------------------------------------------- */
 
-static bool is_taken(const struct section_value *value)
-{
-	return value->kind == VALUE_LOADED || value->kind == VALUE_RESULT;
-}
-
 static struct section_value value_join(const struct section_value *a, const struct section_value *b)
 {
 	struct section_value joined = {0};
@@ -92,7 +87,7 @@ static struct section_value value_join(const struct section_value *a, const stru
 		   (b->kind == VALUE_FRAME || b->kind == VALUE_ARRAY)) {
 		/* It runs through an array. */
 		joined = (struct section_value){.kind = VALUE_ARRAY, .sz = 8};
-	} else if ((a->inside || b->inside) && is_taken(a) && is_taken(b)) {
+	} else if ((a->inside || b->inside) && section_value_is_taken(a) && section_value_is_taken(b)) {
 		/* Of a free list or, where that is empty, new; what came out, and what follows it. */
 		joined = a->inside && (!b->inside || a->site < b->site) ? *a : *b;
 		joined.sz = a->sz < b->sz ? a->sz : b->sz;

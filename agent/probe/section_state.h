@@ -61,6 +61,12 @@ void section_state_called(struct section_state *state, uint64_t addr, bool keeps
 
 /* What is known to lie in the frame at off. */
 struct section_value section_stack_value(const struct section_state *state, int32_t off);
+/* Does it come out of memory, or of a function that was called? */
+static inline bool section_value_is_taken(const struct section_value *value)
+{
+	return value->kind == VALUE_LOADED || value->kind == VALUE_RESULT;
+}
+
 bool section_value_same(const struct section_value *a, const struct section_value *b);
 /* The address that a move reads or writes. */
 struct section_value section_address(const struct section_state *state, const struct code_move *move);

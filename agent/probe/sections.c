@@ -164,7 +164,7 @@ static bool is_from_outside(const struct section_value *value)
 /* Of a section; goes_in() tells whether it was another one, by whether it lay somewhere when this one began. */
 static bool is_from_before(const struct section_value *value)
 {
-	return (value->kind == VALUE_RESULT || value->kind == VALUE_LOADED) && value->inside && value->sz >= 4;
+	return section_value_is_taken(value) && value->inside && value->sz >= 4;
 }
 
 /* The value is written to shared memory in a section that one of the locks, or the one at lock_addr, begins. */

@@ -25,8 +25,14 @@ enum section_call {
 
 /* Tags of call targets: what the call does, and which argument is the lock (-1: none is). */
 #define SECTION_TAG(calls, lock_arg) ((uint32_t)(calls) | (uint32_t)((lock_arg) + 1) << 8)
-#define SECTION_TAG_CALLS(tag)       ((tag)&0xff)
+#define SECTION_TAG_CALLS(tag)       ((tag) & 0xff)
 #define SECTION_TAG_LOCK_ARG(tag)    ((int)((tag) >> 8) - 1)
+
+/* Likely where there is a queue without a lock. */
+static inline bool section_call_exchanges(uint32_t calls)
+{
+	return calls == SECTION_CALL_EXCHANGE || calls == SECTION_CALL_DOWN || calls == SECTION_CALL_UP;
+}
 
 /* Where a value lies at one instruction. */
 struct section_place {

@@ -33,8 +33,7 @@ void section_calls_note(struct sections *sections, const struct flow_insn *insn)
 
 static inline bool section_exchanges(const struct flow_insn *insn)
 {
-	return insn->moves.exchanges || insn->calls == SECTION_CALL_EXCHANGE || insn->calls == SECTION_CALL_DOWN ||
-	       insn->calls == SECTION_CALL_UP;
+	return insn->moves.exchanges || section_call_exchanges(insn->calls);
 }
 
 #endif

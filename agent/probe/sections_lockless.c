@@ -51,7 +51,7 @@ static int arg_add(struct search *search, bool out, int arg, int32_t off, bool h
 
 static bool is_taken(const struct section_value *value)
 {
-	return value->sz == 8 && (value->kind == VALUE_LOADED || value->kind == VALUE_RESULT);
+	return value->sz == 8 && section_value_is_taken(value);
 }
 
 static int store_note(struct search *search, const struct code_move *move, const struct section_state *state,

@@ -414,6 +414,5 @@ void recording_probes_say(const struct recording *recording)
 		log_info("probes: %" PRIu64 " calls of kept intervals no longer fitted into memory (--memory)",
 			 counts.missing);
 	if (recording->counts.unreadable)
-		log_info("probes: %" PRIu64 " times an expression could not be read",
-			 recording->counts.unreadable);
+		log_info("probes: %" PRIu64 " times an expression could not be read", recording->counts.unreadable);
 }

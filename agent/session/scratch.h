@@ -15,9 +15,9 @@ struct scratch {
 
 /* Makes one, and removes those that are nobody's any more: 0 or -errno. */
 int scratch__make(struct scratch *scratch);
-/* Removes it with the shards in it. */
 /* The directory, locked, if it is ours and nobody holds it: a descriptor or -errno. */
 int scratch_take(int at_fd, const char *path);
+/* Removes it with the shards in it. */
 void scratch__remove(struct scratch *scratch);
 
 #endif

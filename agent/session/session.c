@@ -286,15 +286,15 @@ static void say_listens_nowhere(pid_t pid)
 	pid_t ancestor = listening_ancestor(pid);
 	char comm[16] = "?";
 
-	target_comm(ancestor, ancestor, comm);
-	if (ancestor)
-		log_warn("process %d listens nowhere, `%s`, which has started it, does: -p %d records the requests of "
-			 "both",
-			 pid, comm, ancestor);
-	else
+	if (!ancestor) {
 		log_warn("process %d listens nowhere: requests are seen only if it starts to; -s FILE makes calls of a "
 			 "function the intervals",
 			 pid);
+		return;
+	}
+	target_comm(ancestor, ancestor, comm);
+	log_warn("process %d listens nowhere, `%s`, which has started it, does: -p %d records the requests of both",
+		 pid, comm, ancestor);
 }
 
 static int prepare_target(struct recording *recording)

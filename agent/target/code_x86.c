@@ -8,7 +8,7 @@
 
 #define MODRM_MOD(modrm) ((modrm) >> 6)
 #define MODRM_REG(modrm) ((modrm) >> 3 & 7)
-#define MODRM_RM(modrm)  ((modrm)&7)
+#define MODRM_RM(modrm)  ((modrm) & 7)
 
 static bool is_prefix(uint8_t byte)
 {

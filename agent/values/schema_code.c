@@ -57,7 +57,11 @@ static int dwarf_register(unsigned int reg)
 		uint16_t reg;
 		int8_t dwarf;
 	} names[] = {
-#define FAMILY(n, a, b, c, d) {X86_REG_##a, n}, {X86_REG_##b, n}, {X86_REG_##c, n}, {X86_REG_##d, n}
+#define FAMILY(n, a, b, c, d)                                 \
+	{X86_REG_##a, n}, {X86_REG_##b, n}, {X86_REG_##c, n}, \
+	{                                                     \
+		X86_REG_##d, n                                \
+	}
 		FAMILY(0, RAX, EAX, AX, AL),       FAMILY(1, RDX, EDX, DX, DL),       FAMILY(2, RCX, ECX, CX, CL),
 		FAMILY(3, RBX, EBX, BX, BL),       FAMILY(4, RSI, ESI, SI, SIL),      FAMILY(5, RDI, EDI, DI, DIL),
 		FAMILY(6, RBP, EBP, BP, BPL),      FAMILY(7, RSP, ESP, SP, SPL),      FAMILY(8, R8, R8D, R8W, R8B),

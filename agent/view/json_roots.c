@@ -80,10 +80,7 @@ void json_put_delivery(struct json_doc *doc, struct json_object *root, const str
 	put_count(doc, to, "replies", from->replies);
 	put_count(doc, to, "held", from->held);
 	put_count(doc, to, "held_by_window", from->by_window);
-	if (from->resent_known)
-		put_count(doc, to, "held_by_loss", from->resent);
-	else
-		put(doc, to, "held_by_loss", NULL, true);
+	put_rounded(doc, to, "held_by_loss", from->resent_known ? (double)from->resent : NAN);
 	put_rounded(doc, to, "mean_ns", from->mean_ns);
 	put_rounded(doc, to, "p99_ns", from->p99_ns);
 	put_rounded(doc, to, "late_ns", from->late_ns);

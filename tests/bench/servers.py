@@ -329,3 +329,7 @@ class MariaDB(Server):
         sock = os.path.join(self.directory, "sock")
         return int(output([find_program("mariadb"), "--no-defaults", "-S", sock, "-u", "root", "-N", "-e",
                            "show global status like 'Questions'"]).split()[1])
+
+
+# Those that the bars of the design name.
+BY_NAME = {"redis": Redis, "memcached": Memcached, "postgres": Postgres, "nginx": Nginx, "mariadb": MariaDB}

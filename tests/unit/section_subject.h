@@ -228,7 +228,7 @@ void NAME(push_events)(struct subject_queue *queue, int fd)
 	pthread_mutex_unlock(&queue->lock);
 }
 
-/* What comes out is passed on as an object of the frame. */
+/* The value that comes out is stored in an object of the frame, whose address is passed to a call. */
 void NAME(pop_object)(struct subject_queue *queue)
 {
 	void *object[2];

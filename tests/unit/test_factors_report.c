@@ -183,7 +183,7 @@ static void waits_are_found_by_counters(void)
 	CU_ASSERT_PTR_NULL(cause->culprit_function);
 	CU_ASSERT(says(cause, "spent in: 100 % `get_lock`"));
 	CU_ASSERT(says(cause, "`get_lock`: 100 % of the variance, 100 % of that blocked"));
-	/* Sites that only their addresses tell apart are one where there are none, as of samples. */
+	/* Samples give sites no addresses: those of one caller are told as one. */
 	lock->sites[0].call_addr = lock->sites[1].call_addr = 0;
 	text = printed(&whole, false);
 	CU_ASSERT(strstr(text, "called: 106 % by `handle`\n") != NULL);

@@ -43,10 +43,7 @@ struct example {
 	const char *text;
 	const char *secret; /* part of the request that the text must not have; NULL: none */
 };
-#define EXAMPLE(protocol, bytes, text, secret)                             \
-	{                                                                  \
-		REQUEST_##protocol, bytes, sizeof(bytes) - 1, text, secret \
-	}
+#define EXAMPLE(protocol, bytes, text, secret) {REQUEST_##protocol, bytes, sizeof(bytes) - 1, text, secret}
 
 static const struct example examples[] = {
 	EXAMPLE(HTTP, "GET / HTTP/1.1\r\nHost: a\r\n\r\n", "GET /", "Host"),

@@ -622,12 +622,13 @@ static bool ends_with_another(enum waited what, bool last)
 	return (what == IN_LOOP && !last) || (what == IN_BUSY && last);
 }
 
-static void put_bytes(struct row_writer *to, uint64_t from_ts, uint64_t to_ts)
+/* From the holder to the server. */
+static void put_bytes(struct row_writer *to, const char *from_addr, uint64_t from_ts, uint64_t to_ts)
 {
 	row_begin(to, SHARD_TABLE_HANDOFF);
 	row_set_str(to, HANDOFF_KIND, "socket");
 	row_set_str(to, HANDOFF_CERTAINTY, "observed");
-	row_set_str(to, HANDOFF_FROM_ADDR, "192.0.2.1:80");
+	row_set_str(to, HANDOFF_FROM_ADDR, from_addr);
 	row_set_str(to, HANDOFF_TO_ADDR, "192.0.2.2:40000");
 	row_set_u64(to, HANDOFF_SEQ, from_ts);
 	row_set_u64(to, HANDOFF_BYTES, 8);
@@ -643,7 +644,7 @@ static void put_bytes(struct row_writer *to, uint64_t from_ts, uint64_t to_ts)
 static void put_wake_up(struct row_writer *to, enum waited what, bool last, uint64_t ts)
 {
 	if (what == FOR_BYTES)
-		put_bytes(to, ts - 5 * MS + 20 * US, ts + 5 * US);
+		put_bytes(to, "192.0.2.1:80", ts - 5 * MS + 20 * US, ts + 5 * US);
 	if (what == FOR_CLIENT || what == FOR_BYTES || ends_with_another(what, last))
 		row_put_wakeup(to, SERVER, ts, 0, NULL);
 	else if (what == FOR_LOCK && last)
@@ -1212,7 +1213,8 @@ static void a_client_that_does_not_read_delays_those_behind_it(void)
 	found_free(&found);
 }
 
-/* Every tenth request waits for bytes that a thread of this host sent 10 ms before, each on a connection of its own. */
+/* Every tenth request waits for bytes that a thread of this host sent 0.9 ms before, each on a connection of its own.
+ */
 static void a_peer_of_this_host_is_one_root(void)
 {
 	const struct cause *first;
@@ -1231,19 +1233,8 @@ static void a_peer_of_this_host_is_one_root(void)
 		if (got_ts > sent_ts) {
 			row_put_segment(&to, SERVER, sent_ts, got_ts, "blocked.net", k);
 			row_put_wakeup(&to, SERVER, got_ts, 0, NULL);
-			row_begin(&to, SHARD_TABLE_HANDOFF);
-			row_set_str(&to, HANDOFF_KIND, "socket");
-			row_set_str(&to, HANDOFF_CERTAINTY, "observed");
 			snprintf(address, sizeof(address), "127.0.0.1:%u", 40000 + (unsigned int)k);
-			row_set_str(&to, HANDOFF_FROM_ADDR, address);
-			row_set_str(&to, HANDOFF_TO_ADDR, "127.0.0.1:5000");
-			row_set_u64(&to, HANDOFF_FROM_PID, SERVER);
-			row_set_u64(&to, HANDOFF_FROM_TID, HOLDER);
-			row_set_ts(&to, HANDOFF_FROM_TS, sent_ts);
-			row_set_u64(&to, HANDOFF_TO_PID, SERVER);
-			row_set_u64(&to, HANDOFF_TO_TID, SERVER);
-			row_set_ts(&to, HANDOFF_TO_TS, got_ts);
-			row_end(&to, SHARD_TABLE_HANDOFF);
+			put_bytes(&to, address, sent_ts, got_ts);
 		}
 		row_put_segment(&to, SERVER, got_ts, got_ts + 50 * US, "running", k);
 		row_put_interval(&to, k, SERVER, "tcp:80", ts, got_ts + 50 * US, 0, 0);

@@ -369,19 +369,25 @@ static void of_equal_costs_the_better_evidence_ranks_first(void)
 	}
 }
 
+/* `scan` calls `work`, in whose frames the global is read; it differs in slow ones. */
+static void add_global_of_leaf(struct ranked *ranked)
+{
+	ranked->cnt = 0;
+	for (uint32_t tick = 0; tick < 2 * TICKS; tick++) {
+		bool slow = tick >= TICKS;
+
+		add(ranked, tick, slow, 0, WORK, 0, more(tick, slow));
+		add(ranked, tick, slow, 1, SCAN, VALUE_NONE, 0);
+	}
+}
+
 /* A global is an anomaly of the functions in whose frames it was sampled. */
 static void globals_count_for_all_frames_of_a_tick(void)
 {
 	static const struct value_variable_facts variable = {VALUE_UNSIGNED, VALUE_TAG_GLOBAL, 8};
 	static struct ranked ranked;
 
-	ranked.cnt = 0;
-	for (uint32_t tick = 0; tick < 2 * TICKS; tick++) {
-		bool slow = tick >= TICKS;
-
-		add(&ranked, tick, slow, 0, WORK, 0, more(tick, slow));
-		add(&ranked, tick, slow, 1, SCAN, VALUE_NONE, 0);
-	}
+	add_global_of_leaf(&ranked);
 	rank(&ranked, &variable, 1);
 	CU_ASSERT_EQUAL_FATAL(ranked.ranking.function_cnt, 2);
 	for (int f = 0; f < 2; f++) {
@@ -398,13 +404,7 @@ static void globals_of_a_library_say_nothing_of_its_callers(void)
 	static const uint32_t module = 1;
 	static struct ranked ranked;
 
-	ranked.cnt = 0;
-	for (uint32_t tick = 0; tick < 2 * TICKS; tick++) {
-		bool slow = tick >= TICKS;
-
-		add(&ranked, tick, slow, 0, WORK, 0, more(tick, slow));
-		add(&ranked, tick, slow, 1, SCAN, VALUE_NONE, 0);
-	}
+	add_global_of_leaf(&ranked);
 	rank_modules(&ranked, &variable, 1, 2, &module);
 	CU_ASSERT_EQUAL_FATAL(ranked.ranking.function_cnt, 1);
 	CU_ASSERT_EQUAL(ranked.ranking.functions[0].function, WORK);

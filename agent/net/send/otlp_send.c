@@ -25,8 +25,8 @@ struct otlp_send {
 	CURL *curl;
 	struct curl_slist *headers;
 	char error[CURL_ERROR_SIZE];
-	uint8_t answer[ANSWER_MAX];
-	size_t answer_sz, received;
+	char answer_bytes[ANSWER_MAX];
+	struct http_answer answer; /* of the last request, in these */
 	struct backoff backoff;
 };
 
@@ -50,18 +50,6 @@ const char *otlp_url_check(const char *text, bool insecure)
 	curl_free(host);
 	curl_url_cleanup(url);
 	return wrong;
-}
-
-static size_t on_answer(char *bytes, size_t one, size_t sz, void *owner)
-{
-	struct otlp_send *send = owner;
-	size_t room = ANSWER_MAX - send->answer_sz, take = sz < room ? sz : room;
-
-	(void)one;
-	memcpy(send->answer + send->answer_sz, bytes, take);
-	send->answer_sz += take;
-	send->received += sz;
-	return send->received > HTTP_ANSWER_RECEIVED_MAX ? 0 : sz;
 }
 
 static int read_headers(struct otlp_send *send, const char *path)
@@ -95,8 +83,8 @@ static bool set_options(struct otlp_send *send)
 		.connect_s = CONNECT_S,
 		.request_s = REQUEST_S,
 		.error = send->error,
-		.on_answer = on_answer,
-		.owner = send,
+		.on_answer = http_answer_take,
+		.owner = &send->answer,
 	};
 	bool good = http_client_options(curl, &opts);
 
@@ -223,8 +211,8 @@ static void drop(struct otlp_send *send, uint64_t span_cnt, long status)
 	char text[160];
 
 	send->stats.dropped_spans += span_cnt;
-	snprintf(text, sizeof(text), "status %ld%s%.*s", status, send->answer_sz ? ": " : "",
-		 (int)(send->answer_sz < 120 ? send->answer_sz : 120), (const char *)send->answer);
+	snprintf(text, sizeof(text), "status %ld%s%.*s", status, send->answer.sz ? ": " : "",
+		 (int)(send->answer.sz < 120 ? send->answer.sz : 120), send->answer.bytes);
 	say_why(send, text);
 }
 
@@ -244,7 +232,7 @@ static int try_once(struct otlp_send *send, const void *bytes, size_t sz, size_t
 	CURLcode code;
 
 	*asked_ns = 0;
-	send->answer_sz = send->received = 0;
+	send->answer = (struct http_answer){.bytes = send->answer_bytes, .room = sizeof(send->answer_bytes)};
 	send->error[0] = '\0';
 	if (curl_easy_setopt(send->curl, CURLOPT_POSTFIELDS, bytes) ||
 	    curl_easy_setopt(send->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)sz))
@@ -265,12 +253,12 @@ static int try_once(struct otlp_send *send, const void *bytes, size_t sz, size_t
 		drop(send, span_cnt, status);
 		return 0;
 	}
-	rejected = otlp_rejected(send->answer, send->answer_sz);
+	rejected = otlp_rejected((const uint8_t *)send->answer.bytes, send->answer.sz);
 	rejected = rejected < span_cnt ? rejected : span_cnt;
 	send->stats.requests++;
 	send->stats.spans += span_cnt - rejected;
 	if (rejected) {
-		send->answer_sz = 0;
+		send->answer.sz = 0;
 		drop(send, rejected, status);
 	}
 	return 0;

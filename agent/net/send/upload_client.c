@@ -31,8 +31,8 @@ struct upload_client {
 	CURL *curl;
 	struct curl_slist *headers;
 	char error[CURL_ERROR_SIZE];
-	char answer[ANSWER_MAX + 1];
-	size_t answer_sz, received;
+	char answer_bytes[ANSWER_MAX + 1];
+	struct http_answer answer; /* of the last request, in these */
 };
 
 const char *upload_url_check(const char *text, bool insecure)
@@ -124,18 +124,6 @@ static int read_secrets(struct upload_client *client, const char **what)
 	return err;
 }
 
-static size_t on_answer(char *bytes, size_t one, size_t sz, void *owner)
-{
-	struct upload_client *client = owner;
-	size_t room = ANSWER_MAX - client->answer_sz, take = sz < room ? sz : room;
-
-	(void)one;
-	memcpy(client->answer + client->answer_sz, bytes, take);
-	client->answer_sz += take;
-	client->received += sz;
-	return client->received > HTTP_ANSWER_RECEIVED_MAX ? 0 : sz;
-}
-
 static int on_progress(void *owner, curl_off_t down_total, curl_off_t down, curl_off_t up_total, curl_off_t up)
 {
 	struct upload_client *client = owner;
@@ -196,8 +184,8 @@ static bool set_options(struct upload_client *client)
 		.connect_s = CONNECT_S,
 		.request_s = REQUEST_S,
 		.error = client->error,
-		.on_answer = on_answer,
-		.owner = client,
+		.on_answer = http_answer_take,
+		.owner = &client->answer,
 	};
 	bool good = http_client_options(curl, &opts);
 
@@ -302,7 +290,7 @@ void upload_client__post(struct upload_client *client, const char *path, const v
 	char *url;
 
 	*answer = (struct upload_answer){.frame = -1};
-	client->answer_sz = client->received = 0;
+	client->answer = (struct http_answer){.bytes = client->answer_bytes, .room = ANSWER_MAX};
 	client->error[0] = '\0';
 	if (asprintf(&url, "%s%s", client->url, path) < 0)
 		url = NULL;
@@ -311,7 +299,7 @@ void upload_client__post(struct upload_client *client, const char *path, const v
 	    !curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)sz))
 		code = curl_easy_perform(curl);
 	free(url);
-	client->answer[client->answer_sz] = '\0';
+	client->answer_bytes[client->answer.sz] = '\0';
 	if (code) {
 		answer->error = code;
 		if (!client->error[0])
@@ -324,7 +312,7 @@ void upload_client__post(struct upload_client *client, const char *path, const v
 	if (!curl_easy_getinfo(curl, CURLINFO_RETRY_AFTER, &retry_after) && retry_after > 0)
 		answer->retry_after_ns =
 			(uint64_t)(retry_after < RETRY_AFTER_S ? retry_after : RETRY_AFTER_S) * 1000000000ULL;
-	upload_answer__parse(answer, client->answer);
+	upload_answer__parse(answer, client->answer_bytes);
 }
 
 void upload_client__free(struct upload_client *client)

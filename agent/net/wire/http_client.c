@@ -1,7 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "net/wire/http_client.h"
 
+#include <string.h>
 #include <strings.h>
+
+#define ANSWER_RECEIVED_MAX (1u << 20)
+
+size_t http_answer_take(char *bytes, size_t one, size_t sz, void *answer)
+{
+	struct http_answer *to = answer;
+	size_t room = to->room - to->sz, take = sz < room ? sz : room;
+
+	(void)one;
+	memcpy(to->bytes + to->sz, bytes, take);
+	to->sz += take;
+	to->received += sz;
+	return to->received > ANSWER_RECEIVED_MAX ? 0 : sz;
+}
 
 bool http_client_has_part(CURLU *url, CURLUPart part)
 {

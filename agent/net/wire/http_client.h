@@ -7,9 +7,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* An answer of which only the beginning is kept ends here: the rest would be received for as long as the server likes.
- */
-#define HTTP_ANSWER_RECEIVED_MAX (1u << 20)
+/* The beginning of an answer, as much as there is room for. */
+struct http_answer {
+	char *bytes;
+	size_t room, sz;
+	size_t received; /* of the whole answer, so far */
+};
 
 struct http_client_opts {
 	long connect_s, request_s; /* at most */
@@ -18,6 +21,11 @@ struct http_client_opts {
 	void *owner; /* of on_answer */
 };
 
+/*
+ * on_answer; its owner is a struct http_answer.  An answer of over 1 MiB ends the request: the rest would be received
+ * for as long as the server likes.
+ */
+size_t http_answer_take(char *bytes, size_t one, size_t sz, void *answer);
 /* Whether a URL has that part. */
 bool http_client_has_part(CURLU *url, CURLUPart part);
 /* HTTP and HTTPS only, from TLS 1.2 on, without signals. */
