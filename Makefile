@@ -336,17 +336,18 @@ $(BUILD)/browser/recording: tests/browser/recording.c tests/unit/row_writer.c $(
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) -Itests/unit $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
+run_again = UNSTABLE=$(abspath $(BUILD)/unstable) tests/again
 .PHONY: browser screen others
 browser: $(BUILD)/whylate $(BUILD)/browser/recording
-	@tests/browser/run $^
+	@$(run_again) browser tests/browser/run $^
 
 # --- `whylate top` in a terminal: no root --------------------------------------------------------------------------------
 screen: $(BUILD)/whylate $(BUILD)/browser/recording
-	@tests/screen/run $^
+	@$(run_again) screen tests/screen/run $^
 
 # --- other programs on what is written for them: pprof, the completion of three shells --------------------------------------
 others: $(BUILD)/whylate $(BUILD)/browser/recording
-	@tests/others/run $^
+	@$(run_again) others tests/others/run $^
 
 # --- the kernel matrix: this binary on Debian's kernels, emulated -----------------------------------------------------
 # It runs after the live tests (.ci/run), never beside them: they want a quiet machine.  Exit code 77: it cannot be run
@@ -388,6 +389,7 @@ diagnose: setup-build
 test: setup-build
 	@$(MAKE) --no-print-directory $(jobs) setup-test build stack unit-objects
 	@$(MAKE) --no-print-directory $(jobs) unit-programs
+	@rm -rf $(BUILD)/unstable
 	@$(MAKE) --no-print-directory $(jobs) -O unit browser screen others live-programs planted
 	@$(MAKE) --no-print-directory live-short
 	@$(run_planted) --dozen
