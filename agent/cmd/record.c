@@ -288,6 +288,7 @@ int cmd_diagnose(int argc, char **argv)
 	record_options_init(&options);
 	options.memory = MEMORY;
 	options.baseline_per_s = BASELINE_PER_S;
+	options.brief = true;
 	report_options_init(&analyse);
 	code = OPTIONS_TAKE("diagnose", groups, argc, argv);
 	if (code != OPTIONS_GO_ON)

@@ -493,6 +493,11 @@ void recording_say_summary(struct recording *recording, const char *dir, const s
 {
 	uint64_t rows = stats->rows_on_disk[SHARD_TABLE_INTERVAL];
 
+	if (recording->options->brief && !recording->options->verbose) {
+		recording_probes_say(recording);
+		say_cost(recording);
+		return;
+	}
 	if (recording_windows_rested(recording)) {
 		uint64_t selecting_ns, attached_ns;
 

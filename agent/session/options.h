@@ -75,6 +75,7 @@ struct record_options {
 	/* Reads `limits` into the options: 0, or -EINVAL after one line. */
 	int (*read_limits)(const char *path, struct record_options *options);
 	bool quiet, verbose;
+	bool brief;         /* a report follows: the summary says the cost only, unless verbose */
 	bool confine;       /* no program is loaded after this recording */
 	const char *output; /* a file that is written after the recording; NULL, "-": none */
 	/* The parent process reads the shards while they are written: it is the recorder's too, and wants to know the

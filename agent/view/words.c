@@ -42,13 +42,24 @@ const char *words_way(const struct cause *cause, const struct cause_way *way)
 	case WL_CATEGORY_ONCPU:
 		return "running on a thread that requests were handed to";
 	case WL_CATEGORY_IRQ_HARD:
+		return "interrupting requests for a device";
 	case WL_CATEGORY_IRQ_SOFT:
+		return "interrupting requests as a softirq";
 	case WL_CATEGORY_IRQ_TIMER:
+		return "interrupting requests for a timer";
 	case WL_CATEGORY_IRQ_IPI:
-		return "interrupting requests";
+		return "interrupting requests for another CPU";
 	default:
 		return is_stop(cause) ? "while their threads were stopped" : "in waits of another kind";
 	}
+}
+
+static bool has_stacks(const struct report *report)
+{
+	for (size_t i = 0; i < report->cause_cnt; i++)
+		if (report->causes[i].root.call_path_cnt)
+			return true;
+	return false;
 }
 
 static const char *code_advice(const struct report *report, const struct cause *cause)
@@ -56,7 +67,8 @@ static const char *code_advice(const struct report *report, const struct cause *
 	bool stranger = cause->culprit_pid >= 0 && cause->culprit_pid != report->dataset->pid;
 
 	if (!cause->root.call_path_cnt)
-		return "its call path was not sampled: record longer, or with --stacks";
+		return has_stacks(report) ? "its call path was not sampled: record longer"
+					  : "its call path was not sampled: record with --stacks";
 	if (cause->category == WL_CATEGORY_RUNQ && stranger && !cause->root.type)
 		return "keep it off the target's CPUs (taskset, cpu.weight, nice)";
 	if (cause->category == WL_CATEGORY_LOCK)

@@ -403,6 +403,10 @@ static void test_scratch(void)
 	CHECK(is_there(path));
 	whylate(&process, 30, "diagnose -p %d -d 1s --rounds 0", redis.process.pid);
 	CHECKF(!is_there(path), "%s: %s", path, process_err(&process));
+	/* What the report says is not said again beside it. */
+	CHECKF(strstr(process_err(&process), "cost: ") && !strstr(process_err(&process), "emitted") &&
+		       strstr(process_out(&process), "emitted"),
+	       "%s%s", process_err(&process), process_out(&process));
 cleanup:
 	process_end(&process);
 	redis_end(&redis);
