@@ -76,7 +76,7 @@ int dataset_build__loss_block(struct dataset_build *build, const struct shard_bl
 			continue;
 		loss.emitted = column_u64(col.emitted, row);
 		loss.lost = column_u64(col.lost, row);
-		if (idmap__id(&build->loss_ids, session, (uint64_t) class << 56 ^ column_u64(col.cpu, row), &loss.loss))
+		if (idmap__id(&build->loss_ids, session, (uint64_t)class << 56 ^ column_u64(col.cpu, row), &loss.loss))
 			return -ENOMEM;
 		if (loss.loss == build->losses.cnt &&
 		    vec_push(&build->losses, ((struct build_loss){.session = session, .class = (enum wl_loss) class})))

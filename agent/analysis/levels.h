@@ -9,8 +9,9 @@
  * about the exact limits of a Poisson count (k = 1: 5.0 for 5.6, k = 4: 9.5 for 10.2); of what no window met, 3.7
  * windows may have been full (the limit for k = 0).  Requests that were still open when observation ended (censored)
  * are in no estimate, and in each interval as what moves it farthest: an ended one of latency 0 at its lower end, one
- * of the longest latency that was seen at its upper end.  The interval of the p99 has the latencies at which that of the
- * share beyond them contains a hundredth; windows that met nothing are left out of it, or it would mostly have no end.
+ * of the longest latency that was seen at its upper end.  The interval of the p99 has the latencies at which that of
+ * the share beyond them contains a hundredth; windows that met nothing are left out of it, or it would mostly have no
+ * end.
  */
 #ifndef WHYLATE_ANALYSIS_LEVELS_H
 #define WHYLATE_ANALYSIS_LEVELS_H

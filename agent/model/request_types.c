@@ -160,10 +160,11 @@ static uint32_t find_statement(struct request_types *types, const struct wl_brie
 {
 	uint64_t hash = fnv1a_text(FNV1A_BEGIN, parsed->statement);
 	const uint32_t *own = statement(types, record->conn, hash, false), *common;
+	uint32_t known = own ? *own : 0;
 
-	*is_unseen = own && !*own;
-	if (own && *own)
-		return *own;
+	*is_unseen = own && !known;
+	if (known)
+		return known;
 	common = *parsed->statement && !parsed->own ? statement(types, 1ULL << 63 | record->type, hash, false) : NULL;
 	return common && *common != SEVERAL ? *common : 0;
 }

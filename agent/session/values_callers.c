@@ -114,10 +114,10 @@ int sampled_values__meet_frames(struct sampled_values *values, const struct valu
 		if (stack->frames[depth].how != UNWIND_BY_CFI || stack->frames[depth].exact)
 			break;
 		err = find_frame(values, &key, &id, &is_new);
-		if (!err && is_new)
+		if (!err && is_new) {
 			err = make_step(values, stack, met, depth, &step, true);
-		if (!err && is_new)
-			values->frames.items[id].has_reads = step.read_cnt > 0;
+			values->frames.items[id].has_reads = !err && step.read_cnt > 0;
+		}
 		if (!err && values->frames.items[id].has_reads)
 			deepest = depth;
 	}

@@ -26,10 +26,7 @@ struct symbols_child {
 	rlim_t cpu_limit_s;
 };
 
-#define SYMBOLS_CHILD_NONE      \
-	{                       \
-		.socket_fd = -1 \
-	}
+#define SYMBOLS_CHILD_NONE {.socket_fd = -1}
 
 /* What one does that is not begun to answer the questions of symbols_wire.h. */
 struct symbols_work {

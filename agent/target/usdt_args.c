@@ -30,7 +30,7 @@ struct operand_register {
 	{                                         \
 		offsetof(struct pt_regs, full),   \
 		{                                 \
-#full, e, word, low, high \
+			#full, e, word, low, high \
 		}                                 \
 	}
 #define REGISTER_NEW(full) REGISTER(full, #full "d", #full "w", #full "b", "")

@@ -207,10 +207,9 @@ static void walk_begin(struct span_walk *walk, const struct value_reader *reader
 {
 	const struct span *spans = reader->spans.items;
 
+	*walk = (struct span_walk){.reader = reader, .addr = addr};
 	/* The first one that begins beyond the address. */
-	*walk = (struct span_walk){.reader = reader,
-				   .addr = addr,
-				   .left = search_first(0, reader->spans.cnt, mid, spans[mid].begin > addr)};
+	walk->left = search_first(0, reader->spans.cnt, mid, spans[mid].begin > addr);
 }
 
 static const struct span *walk_next(struct span_walk *walk)

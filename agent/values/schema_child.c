@@ -164,7 +164,7 @@ int schema_child__begin(struct symbols_child *child, const struct value_schema_o
 
 int schema_child__finish(struct symbols_child *child, const struct value_schema_opts *opts, schema_bytes *bytes)
 {
-	struct result result;
+	struct result result = {0};
 	int err = send(child->socket_fd, "g", 1, MSG_NOSIGNAL) == 1 ? 0 : -EPIPE;
 
 	if (!err)

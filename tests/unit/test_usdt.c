@@ -138,10 +138,8 @@ static void damaged_notes_stay_within_the_file(void)
 #ifdef __x86_64__
 #define REG(name) ((int16_t)offsetof(struct pt_regs, name))
 #define NONE      USDT_NO_REG
-#define ARG(kind, sz, is_signed, scale, shift, reg_off, idx_off, value)            \
-	{                                                                          \
-		kind, sz, is_signed, scale, shift, 0, reg_off, idx_off, {0}, value \
-	}
+#define ARG(kind, sz, is_signed, scale, shift, reg_off, idx_off, value) \
+	{kind, sz, is_signed, scale, shift, 0, reg_off, idx_off, {0}, value}
 
 static void operands_of_x86_are_understood(void)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Cause: the value of a variable.  Baskets of late requests have about a thousand items, those of others about ten; pairs
- * of items are compared, so the time is quadratic in `items`.  Most of it is spent in a callee, which is as ever.
+ * Cause: the value of a variable.  Baskets of late requests have about a thousand items, those of others about ten;
+ * pairs of items are compared, so the time is quadratic in `items`.  Most of it is spent in a callee, which is as ever.
  *
  * BASKET_LOG names a file that gets a line `FROM_TS TO_TS ITEMS` for each request: what the values were.
  */

@@ -64,6 +64,13 @@ static unsigned thread_cnt(void)
 	return cpu_cnt < 2 ? 2 : cpu_cnt > THREADS_MAX ? THREADS_MAX : (unsigned)cpu_cnt;
 }
 
+static void add_option(struct MHD_OptionItem *item, enum MHD_OPTION name, intptr_t number, void *pointer)
+{
+	item->option = name;
+	item->value = number;
+	item->ptr_value = pointer;
+}
+
 /* Starts it on the socket, which is its own from then on: 0 or -errno after a line that says why. */
 static int start_mhd(struct collector *collector, int listen_fd)
 {
@@ -73,7 +80,7 @@ static int start_mhd(struct collector *collector, int listen_fd)
 	unsigned threads = thread_cnt(), cnt = 0;
 	struct MHD_OptionItem options[OPTION_CNT_MAX];
 
-#define OPTION(option, value, pointer) options[cnt++] = (struct MHD_OptionItem){option, (intptr_t)(value), (pointer)}
+#define OPTION(name, number, pointer) add_option(&options[cnt++], name, (intptr_t)(number), pointer)
 	OPTION(MHD_OPTION_LISTEN_SOCKET, listen_fd, NULL);
 	OPTION(MHD_OPTION_THREAD_POOL_SIZE, threads, NULL);
 	/* A thread must be able to take them all: nobody spreads them evenly. */
