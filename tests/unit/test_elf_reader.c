@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Reading symbol tables in another process: what ends it, what is given up, and what it may answer. */
 #include "elf_fixture.h"
+#include "ending.h"
 #include "said.h"
 #include "target/eh_frame.h"
 #include "target/elf_file.h"
@@ -77,27 +78,10 @@ static pid_t reader_pid(void)
 	return pids[0];
 }
 
-/* It is stopped, and soon ended by that signal: who does that. */
-static pid_t end_soon(int signal_no)
-{
-	const struct timespec pause = {.tv_nsec = 20000000};
-	pid_t pid = reader_pid(), killer;
-
-	kill(pid, SIGSTOP);
-	killer = fork();
-	if (!killer) {
-		nanosleep(&pause, NULL);
-		kill(pid, signal_no);
-		kill(pid, SIGCONT);
-		_exit(0);
-	}
-	return killer;
-}
-
 /* It is ended by that signal while it owes an answer: how many functions the file has then. */
 static int end_while_asked(const char *path, int signal_no)
 {
-	pid_t killer = end_soon(signal_no);
+	pid_t killer = ending_when_asked(reader_pid(), signal_no);
 	int cnt = function_cnt(path);
 
 	CU_ASSERT_EQUAL(waitpid(killer, NULL, 0), killer);
@@ -171,7 +155,7 @@ static void what_is_given_up_is_one_thing_of_a_file(void)
 
 	elf_reader_counts(&before);
 	said_begin();
-	killer = end_soon(SIGXCPU);
+	killer = ending_when_asked(reader_pid(), SIGXCPU);
 	CU_ASSERT(!eh_frame__read(fd, false) && errno == ENODATA);
 	CU_ASSERT_EQUAL(waitpid(killer, NULL, 0), killer);
 	CU_ASSERT(!eh_frame__read(fd, false) && errno == ENODATA);
@@ -349,7 +333,7 @@ static void a_file_without_relocations_has_calls_all_the_same(void)
 	id = program__function_find(program, 0, "reader_test_caller");
 	CU_ASSERT_FATAL(id != PROGRAM_NONE);
 	said_begin();
-	killer = end_soon(SIGXCPU);
+	killer = ending_when_asked(reader_pid(), SIGXCPU);
 	CU_ASSERT_EQUAL(calls_by_slot(program, id), 0);
 	CU_ASSERT_EQUAL(waitpid(killer, NULL, 0), killer);
 	CU_ASSERT(program__may_throw(program, id));
