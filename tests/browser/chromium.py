@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import re
 import select
 import shutil
 import subprocess
@@ -10,11 +11,16 @@ import tempfile
 import time
 
 
+PATIENCE_S = 60  # a busy machine; for an answer of the browser, or until something holds
+# What the browser says of a page that another one takes the place of just then.
+ON_ITS_WAY = re.compile("navigated|context was destroyed|find context")
+
+
 class Chromium:
     """One browser with one page.  `trouble` collects console errors, exceptions and refused loads."""
 
-    def __init__(self, deadline_s=120):
-        self.deadline = time.monotonic() + deadline_s
+    def __init__(self):
+        self.deadline = time.monotonic() + PATIENCE_S
         self.home = tempfile.mkdtemp(prefix="whylate-browser-")
         to_read, self.out = os.pipe()
         self.input, to_write = os.pipe()
@@ -74,6 +80,7 @@ class Chromium:
 
     def call(self, method, **params):
         self.serial += 1
+        self.deadline = time.monotonic() + PATIENCE_S
         message = {"id": self.serial, "method": method, "params": params}
         if self.session:
             message["sessionId"] = self.session
@@ -94,22 +101,35 @@ class Chromium:
             raise RuntimeError(f"{expression}: {result['exceptionDetails']}")
         return result["result"].get("value")
 
-    def until(self, expression, seconds=30):
-        end = time.monotonic() + seconds
-        while not self.value(expression):
+    def until(self, expression):
+        end = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                holds = self.value(expression)
+            except RuntimeError as error:
+                if not ON_ITS_WAY.search(str(error)):
+                    raise
+                holds = False
+            if holds:
+                return
             if time.monotonic() > end:
                 raise TimeoutError(f"still not: {expression}; {self.trouble}")
             time.sleep(0.02)
 
     def open(self, path, width=1280, dark=False, script=True):
+        """Returns when the page before is gone, which answers for a while after the browser was told."""
         self.call("Emulation.setScriptExecutionDisabled", value=not script)
         self.look(width, dark)
+        self.value("document.documentElement.dataset.before = 'yes'")
         self.call("Page.navigate", url="file://" + os.path.abspath(path))
+        self.until("document.documentElement && !document.documentElement.dataset.before")
 
     def look(self, width, dark, media=""):
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
         self.call("Emulation.setEmulatedMedia", media=media,
                   features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
+        theme = "true" if media else f"matchMedia('(prefers-color-scheme: dark)').matches === {json.dumps(dark)}"
+        self.until(f"innerWidth === {width} && {theme}")
 
     def mouse(self, kind, x, y, buttons=0):
         self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left" if kind != "mouseMoved" else "none",
