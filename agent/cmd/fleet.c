@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "view/fleet.h"
 #include "base/log.h"
+#include "base/progress.h"
 #include "base/user_file.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
@@ -106,20 +107,18 @@ static int answer_it(struct fleet_options *options, struct clickhouse *server)
 	};
 	struct fleet_answer *answer = &options->answer;
 	const struct view_opts view = view_opts_stdout(options->top);
-	int err = ask.arena ? 0 : -ENOMEM, code = EXIT_DONE;
+	int err = ask.arena ? 0 : -ENOMEM, code;
 
 	answer->database = clickhouse__database(server);
 	answer->type = options->filter.type;
 	answer->host = options->filter.host;
+	progress_begin("asking the database");
 	if (!err && !strcmp(options->word, "builds"))
 		err = find_build(&ask, answer);
 	if (!err)
 		err = fleet_ask(&ask, answer);
-	if (err) {
-		code = failed(server, options, err);
-	} else {
-		code = write_it(options, &view);
-	}
+	progress_end();
+	code = err ? failed(server, options, err) : write_it(options, &view);
 	fleet_answer_free(answer);
 	arena__free(ask.arena);
 	return code;

@@ -3,6 +3,7 @@
 #include "view/probes.h"
 #include "base/capabilities.h"
 #include "base/log.h"
+#include "base/progress.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
 #include "cmd/target_options.h"
@@ -38,6 +39,8 @@ static int suggest(const struct probes_options *options, struct program *program
 	struct suggestion_study study = {0};
 	int err;
 
+	/* What follows tells itself what it is at. */
+	progress_end();
 	if (options->queues)
 		return suggest_queues(options, program, &counted);
 	err = suggest_count(&study, &counted, program);
@@ -137,6 +140,7 @@ static int open_program(struct probes_options *options, struct program **program
 		/* The user's file needs no more than the user's rights. */
 		if (getuid() && capabilities_keep(NULL, 0))
 			return -EPERM;
+		progress_begin("reading the program");
 		err = program__open_file(options->file, &opts, program);
 		if (err == -ENOEXEC)
 			log_error("'%s' is no ELF program or library, or a damaged one", options->file);
@@ -153,6 +157,7 @@ static int open_program(struct probes_options *options, struct program **program
 		return err;
 	target_set_say(&options->target);
 	options->pid = options->target.pids.items[0];
+	progress_begin("reading the program");
 	err = program__open(options->pid, &opts, program);
 	if (err)
 		log_error("cannot read the code of process %d: %s%s", options->pid, strerror(-err),
@@ -187,6 +192,7 @@ int cmd_probes(int argc, char **argv)
 	if (code)
 		return code;
 	code = open_program(&options, &program) ? EXIT_FAILED : questions[question].run(&options, program);
+	progress_end();
 	program__free(program);
 	target_set_free(&options.target);
 	target_options_free(&options.query);

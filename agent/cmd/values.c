@@ -2,6 +2,7 @@
 /* `whylate values schema -e FILE`: the variables that a value sampler can read (vProf section 3). */
 #include "cmd/values.h"
 #include "base/log.h"
+#include "base/progress.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
 #include "values/schema_make.h"
@@ -34,8 +35,11 @@ struct values_options {
 static int schema_run(const struct values_options *options)
 {
 	struct value_schema schema;
-	int err = value_schema_make(&schema, &options->schema);
+	int err;
 
+	progress_begin("reading debugging information");
+	err = value_schema_make(&schema, &options->schema);
+	progress_end();
 	if (err == -ENODATA)
 		log_error("'%s' has no debugging information, and no separate debug file of its build id was found: "
 			  "compile it with -g, or install its -dbgsym package",

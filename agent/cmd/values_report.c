@@ -3,6 +3,7 @@
 #include "analysis/values.h"
 #include "base/confine.h"
 #include "base/log.h"
+#include "base/progress.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
 #include "cmd/report_options.h"
@@ -45,8 +46,10 @@ struct values_report_options {
 static int print(const struct value_report *report, const struct analyse_options *options)
 {
 	const struct view_opts view = view_opts_stdout(options->top);
-	int err = options->json ? view_values_json(stdout, report) : view_values_text(stdout, report, &view);
+	int err;
 
+	progress_end();
+	err = options->json ? view_values_json(stdout, report) : view_values_text(stdout, report, &view);
 	if (err)
 		log_error("cannot write the report: %s", strerror(-err));
 	return err ? EXIT_FAILED : EXIT_DONE;
@@ -145,12 +148,10 @@ static int run(struct recording_paths *paths, struct recording_paths *slow, bool
 		paths->items[paths->cnt++] = slow->items[i];
 	needs = (struct confine_reader){.paths = paths->items, .path_cnt = paths->cnt};
 	confine_reader(&needs);
-	if (groups)
-		return report_groups(paths, options);
-	reader = shards_open(paths->items, paths->cnt);
-	if (!reader)
-		return EXIT_FAILED;
-	code = report_one(reader, options);
+	progress_begin("reading");
+	reader = groups ? NULL : shards_open(paths->items, paths->cnt);
+	code = groups ? report_groups(paths, options) : reader ? report_one(reader, options) : EXIT_FAILED;
+	progress_end();
 	shard_reader__free(reader);
 	return code;
 }

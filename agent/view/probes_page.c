@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "base/exit_code.h"
 #include "base/log.h"
+#include "base/progress.h"
 #include "view/json_put.h"
 #include "view/probes.h"
 #include "view/view.h"
@@ -9,6 +10,7 @@
 
 void probes_page_open(struct page *page)
 {
+	progress_end();
 	page__open(page, stdout, view_opts_stdout(0).colour);
 }
 
@@ -24,8 +26,10 @@ int probes_page_close(struct page *page, int code)
 
 int probes_json_close(struct json_doc *doc, struct json_object *root, int code)
 {
-	int err = json_finish(stdout, doc, root, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE);
+	int err;
 
+	progress_end();
+	err = json_finish(stdout, doc, root, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE);
 	if (!err)
 		return code;
 	log_error("cannot write the result: %s", strerror(-err));
