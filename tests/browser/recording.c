@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Writes a recording with a planted episode: recording DIR REQUESTS [THREADS [GAP]]
+ * Writes a recording with a planted episode: recording DIR REQUESTS [THREADS [GAP [HOST [VARIABLES]]]]
  *
- * With a GAP, the second half is another recording, so many seconds later.
+ * With a GAP, the second half is another recording, so many seconds later.  The host is `planted` unless named.  There
+ * is one variable, `items`, unless there are VARIABLES of them, whose values are the same.
  *
  * On each thread (1) a request each 10 ms runs for about 100 µs; some of those are of type tcp:81, which nothing makes
  * late.  Throughout, one in 130 runs rebuild_index() for 5 to 8 ms.  From 60 % to 68 % of the time, one in 12 waits 4
@@ -33,7 +34,8 @@
 struct server {
 	struct row_writer to;
 	uint64_t state, next_tick_ts[THREADS];
-	uint64_t gap_ns, last_ts;
+	uint64_t gap_ns, last_ts, variable_cnt;
+	const char *host;
 	uint64_t thread, thread_cnt; /* that runs the request under way, of so many */
 	uint32_t tid, flusher_tid;
 };
@@ -57,14 +59,14 @@ static void put_stack(struct server *server, uint32_t tid, uint64_t ts, uint64_t
 	row_end(&server->to, SHARD_TABLE_STACK);
 }
 
-static void put_value(struct server *server, uint64_t ts, uint64_t sid, uint64_t items)
+static void put_value(struct server *server, uint64_t ts, uint64_t sid, uint64_t variable, uint64_t items)
 {
 	row_begin(&server->to, SHARD_TABLE_VALUE);
 	row_set_ts(&server->to, VALUE_TS, ts);
 	row_set_u64(&server->to, VALUE_TID, server->tid);
 	row_set_u64(&server->to, VALUE_SID, sid);
 	row_set_u64(&server->to, VALUE_PLACE, 1);
-	row_set_u64(&server->to, VALUE_VARIABLE, 1);
+	row_set_u64(&server->to, VALUE_VARIABLE, variable);
 	row_set_u64(&server->to, VALUE_VALUE, items);
 	row_end(&server->to, SHARD_TABLE_VALUE);
 }
@@ -72,15 +74,16 @@ static void put_value(struct server *server, uint64_t ts, uint64_t sid, uint64_t
 /* Ticks at 1 kHz, jittered. */
 static void run(struct server *server, uint64_t begin_ts, uint64_t end_ts, uint64_t sid, const char *frames)
 {
-	uint64_t *tick_ts = &server->next_tick_ts[server->thread];
+	uint64_t *tick_ts = &server->next_tick_ts[server->thread], items;
 	bool rebuilds = strstr(frames, REBUILD) != NULL;
 
 	row_put_segment(&server->to, server->tid, begin_ts, end_ts, "running", sid);
 	while (*tick_ts < end_ts) {
 		if (*tick_ts >= begin_ts) {
 			put_stack(server, server->tid, *tick_ts, 0, "running", frames);
-			put_value(server, *tick_ts, sid,
-				  (uint64_t)((rebuilds ? 600 : 8) + (rebuilds ? 100 : 6) * uniform(server)));
+			items = (uint64_t)((rebuilds ? 600 : 8) + (rebuilds ? 100 : 6) * uniform(server));
+			for (uint64_t v = 1; v <= server->variable_cnt; v++)
+				put_value(server, *tick_ts, sid, v, items);
 		}
 		*tick_ts += 500 * US + (uint64_t)(1000 * US * uniform(server));
 	}
@@ -142,20 +145,30 @@ static void put_request(struct server *server, uint64_t number, uint64_t cnt)
 	row_end(&server->to, SHARD_TABLE_INTERVAL);
 }
 
-/* What values and contexts refer to. */
-static void put_tables(struct row_writer *to)
+static void put_variable(struct row_writer *to, uint64_t id)
 {
+	char name[32] = "items";
+
+	if (id > 1)
+		snprintf(name, sizeof(name), "items_%llu", (unsigned long long)id);
 	row_begin(to, SHARD_TABLE_VARIABLE);
-	row_set_u64(to, VARIABLE_ID, 1);
+	row_set_u64(to, VARIABLE_ID, id);
 	row_set_str(to, VARIABLE_MODULE, "web");
 	row_set_str(to, VARIABLE_FILE, "web.c");
 	row_set_str(to, VARIABLE_FUNCTION, "serve");
-	row_set_str(to, VARIABLE_NAME, "items");
+	row_set_str(to, VARIABLE_NAME, name);
 	row_set_str(to, VARIABLE_TYPE, "unsigned int");
 	row_set_str(to, VARIABLE_KIND, "unsigned");
 	row_set_u64(to, VARIABLE_SIZE, 4);
 	row_set_str(to, VARIABLE_TAGS, "loop");
 	row_end(to, SHARD_TABLE_VARIABLE);
+}
+
+/* What values and contexts refer to. */
+static void put_tables(struct row_writer *to, uint64_t variable_cnt)
+{
+	for (uint64_t v = 1; v <= variable_cnt; v++)
+		put_variable(to, v);
 	row_begin(to, SHARD_TABLE_PLACE);
 	row_set_u64(to, PLACE_ID, 1);
 	row_set_str(to, PLACE_FUNCTION, "serve");
@@ -186,9 +199,9 @@ static void close_recording(struct server *server)
 
 static void open_recording(struct server *server, const char *dir, uint64_t session_id)
 {
-	row_writer_open(&server->to, dir, "planted", session_id, SERVER);
+	row_writer_open(&server->to, dir, server->host, session_id, SERVER);
 	row_put_session(&server->to, "comm", "web</title>");
-	row_put_session(&server->to, "host", "planted");
+	row_put_session(&server->to, "host", server->host);
 	row_put_session(&server->to, "mono_anchor_ns", "0");
 	row_put_session(&server->to, "wall_anchor_ns", "1795219200000000000"); /* 2026-11-21T00:00 */
 	row_put_thread(&server->to, SERVER, SERVER, "web");
@@ -198,29 +211,35 @@ static void open_recording(struct server *server, const char *dir, uint64_t sess
 		row_put_thread(&server->to, SERVER, MORE + 2 * thread + 1, FLUSHES);
 	}
 	put_time(server, "begin_ts", server->last_ts);
-	put_tables(&server->to);
+	put_tables(&server->to, server->variable_cnt);
 }
 
 int main(int argc, char **argv)
 {
-	struct server server = {.state = 7, .thread_cnt = 1};
-	uint64_t cnt;
+	struct server server = {.state = 7, .thread_cnt = 1, .variable_cnt = 1, .host = "planted"};
+	uint64_t cnt, session_id = 0x99;
 
 	if (argc >= 4)
 		server.thread_cnt = strtoull(argv[3], NULL, 10);
 	if (argc >= 5)
 		server.gap_ns = strtoull(argv[4], NULL, 10) * 1000 * MS;
-	if (argc < 3 || argc > 5 || !server.thread_cnt || server.thread_cnt > THREADS) {
-		fprintf(stderr, "usage: recording DIR REQUESTS [THREADS [GAP]]\n");
+	if (argc >= 6) {
+		server.host = argv[5];
+		session_id += 0x10;
+	}
+	if (argc >= 7)
+		server.variable_cnt = strtoull(argv[6], NULL, 10);
+	if (argc < 3 || argc > 7 || !server.thread_cnt || server.thread_cnt > THREADS) {
+		fprintf(stderr, "usage: recording DIR REQUESTS [THREADS [GAP [HOST [VARIABLES]]]]\n");
 		return 2;
 	}
 	cnt = strtoull(argv[2], NULL, 10);
-	open_recording(&server, argv[1], 0x99);
+	open_recording(&server, argv[1], session_id);
 	for (uint64_t i = 0; i < cnt; i++) {
 		if (server.gap_ns && i == (cnt + 1) / 2) {
 			close_recording(&server);
 			server.last_ts += server.gap_ns;
-			open_recording(&server, argv[1], 0x9a);
+			open_recording(&server, argv[1], session_id + 1);
 		}
 		put_request(&server, i, cnt);
 	}

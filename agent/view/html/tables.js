@@ -74,30 +74,51 @@ const crosstalk = makeCrosstalk('crosstalk'), contextCrosstalk = makeCrosstalk('
 const values = (() => {
 	const BINS = 24, WIDTH = 160, HIGH = 14;
 
-	function quantiles(points, shares) {
-		const sorted = [...points].sort((a, b) => a.value - b.value), total = sorted.reduce((sum, {weight}) => sum + weight, 0);
-		return shares.map((share) => {
-			let sum = 0;
-			return (sorted.find(({weight}) => (sum += weight) >= share * total) || sorted[sorted.length - 1])?.value;
-		});
+	/* Which of the means, the smallest first: the same for every selection. */
+	function sortedOf(value) {
+		const {values} = value.means;
+		value.sorted ||= Uint32Array.from(values.keys()).sort((a, b) => values[a] - values[b]);
+		return value.sorted;
+	}
+
+	/* Selected requests, and the others: of each the values in their order. */
+	function split(value, {rows, mask, shown}) {
+		const {rows: of, values} = value.means;
+		const [own, other] = [0, 1].map(() => ({values: new Float64Array(of.length), weights: new Float64Array(of.length), cnt: 0, total: 0}));
+		for (const i of sortedOf(value)) {
+			const row = of[i], group = mask[row] ? own : other;
+			if (!shown[row])
+				continue;
+			group.values[group.cnt] = values[i];
+			group.weights[group.cnt++] = rows.weight[row];
+			group.total += rows.weight[row];
+		}
+		return {own, other};
+	}
+
+	function quantile({values, weights, cnt, total}, share) {
+		let i = 0;
+		for (let sum = weights[0]; i < cnt - 1 && sum < share * total; sum += weights[i])
+			i++;
+		return cnt ? values[i] : undefined;
 	}
 
 	const figure = (value) => (value === undefined ? '–' : +value.toPrecision(4) + '').replace('e+', 'e');
 
 	/* Both on one scale, which is logarithmic where values are far apart. */
 	function strips(own, other) {
-		const all = [...own, ...other].map(({value}) => value), low = Math.min(...all), high = Math.max(...all);
+		const met = [own, other].filter(({cnt}) => cnt), low = Math.min(...met.map(({values}) => values[0]));
+		const high = Math.max(...met.map(({values, cnt}) => values[cnt - 1]));
 		const log = low > 0 && high > 100 * low, at = (value) => (log ? Math.log(value) : value);
 		const binOf = (value) => (high > low ? Math.min(BINS - 1, Math.floor((at(value) - at(low)) / (at(high) - at(low)) * BINS)) : 0);
 		const svg = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
 		svg.setAttribute('width', WIDTH);
 		svg.setAttribute('height', 2 * HIGH + 2);
 		svg.setAttribute('class', 'strips');
-		[[own, 'own'], [other, 'other']].forEach(([points, name], n) => {
+		[[own, 'own'], [other, 'other']].forEach(([{values, weights, cnt}, name], n) => {
 			const bins = new Float64Array(BINS);
-			points.forEach(({value, weight}) => {
-				bins[binOf(value)] += weight;
-			});
+			for (let i = 0; i < cnt; i++)
+				bins[binOf(values[i])] += weights[i];
 			const most = Math.max(...bins);
 			bins.forEach((weight, b) => {
 				if (!weight)
@@ -111,47 +132,43 @@ const values = (() => {
 		return svg;
 	}
 
-	function line({variable, in: where, means}, {rows, mask, shown}) {
-		const own = [], other = [], weighted = rows.weight;
-		means.rows.forEach((row, i) => {
-			if (shown[row])
-				(mask[row] ? own : other).push({value: means.values[i], weight: weighted[row]});
-		});
-		const [low, high] = quantiles(other, [0.05, 0.95]);
-		const group = boot.sums(own.length, 2, () => 1, (i, put) => {
-			put(1, own[i].weight);
-			if (other.length && (own[i].value < low || own[i].value > high))
-				put(0, own[i].weight);
+	function line(value, selection) {
+		const {rows, mask, shown} = selection, {rows: of, values} = value.means, {own, other} = split(value, selection);
+		const [low, high] = [0.05, 0.95].map((share) => quantile(other, share));
+		const list = Uint32Array.from(of.keys()).filter((i) => shown[of[i]] && mask[of[i]]); /* in the order of time */
+		const group = boot.sums(list.length, 2, () => 1, (i, put) => {
+			const weight = rows.weight[of[list[i]]], met = values[list[i]];
+			put(1, weight);
+			if (other.cnt && (met < low || met > high))
+				put(0, weight);
 		});
 		const sum = (part) => group.sums.reduce((all, amount, i) => all + (i % 2 === part ? amount : 0), 0);
-		return {variable, where, own, other, low, high, group, beyond: own.length && other.length ? sum(0) / sum(1) : NaN};
+		return {value, own, other, low, high, group, beyond: own.cnt && other.cnt ? sum(0) / sum(1) : NaN};
 	}
 
-	const median = (points) => figure(quantiles(points, [0.5])[0]);
-
-	function fill(lines) {
-		$('values-selected').tBodies[0].replaceChildren(...lines.map((of) => {
-			const row = element('tr'), plot = element('td');
-			plot.append(strips(of.own, of.other));
-			row.append(element('th', of.variable), element('td', of.where, 'label'), element('td', median(of.own), 'number'),
-				element('td', of.other.length ? `${median(of.other)} (${figure(of.low)} to ${figure(of.high)})` : '–', 'number'),
-				element('td', percent(of.beyond), 'number'), element('td', range(of.interval, percent), 'number extra'), plot);
-			return row;
-		}));
+	function rowOf({value, own, other, low, high, beyond}, interval) {
+		const row = element('tr'), plot = element('td');
+		plot.append(strips(own, other));
+		row.append(element('th', value.variable), element('td', value.in, 'label'), element('td', figure(quantile(own, 0.5)), 'number'),
+			element('td', other.cnt ? `${figure(quantile(other, 0.5))} (${figure(low)} to ${figure(high)})` : '–', 'number'),
+			element('td', percent(beyond), 'number'), interval, plot);
+		return row;
 	}
 
 	return {
 		use(data, selection) {
-			const lines = data.values.map((value) => line(value, {...selection, rows: data.rows})).filter(({own}) => own.length)
+			const lines = data.values.map((value) => line(value, {...selection, rows: data.rows})).filter(({own}) => own.cnt)
 				.sort((a, b) => (b.beyond || 0) - (a.beyond || 0));
 			$('values-section').hidden = !lines.length;
-			fill(lines);
 			/* The page has a table of late requests against typical ones for those who have no script. */
 			if ($('values') && data.values.length)
 				$('values').hidden = true;
-			lines.forEach((of) => boot.run({groups: [of.group], ratios: true, of: 'means'}, (made) => {
-				of.interval = made?.[0];
-				fill(lines);
+			$('values-selected').tBodies[0].replaceChildren(...lines.map((of) => {
+				const interval = element('td', '', 'number extra');
+				boot.run({groups: [of.group], ratios: true, of: 'means'}, (made) => {
+					interval.textContent = range(made?.[0], percent);
+				});
+				return rowOf(of, interval);
 			}));
 		},
 	};
@@ -159,10 +176,19 @@ const values = (() => {
 
 /* How many of each host's requests are selected, and their latencies. */
 const hosts = (() => {
-	function median(order, rows, holds) {
-		const list = order.filter(holds), total = list.reduce((sum, row) => sum + rows.weight[row], 0);
-		let sum = 0;
-		return rows.latency[list.find((row) => (sum += rows.weight[row]) >= total / 2)];
+	/* Of each host's other requests, and of its selected ones. */
+	function medians(rows, {order, mask, shown}, cnt) {
+		const total = new Float64Array(2 * cnt), sum = new Float64Array(2 * cnt), found = new Float64Array(2 * cnt).fill(NaN);
+		const list = order.filter((row) => shown[row]), groupOf = (row) => 2 * rows.host[row] + mask[row];
+		for (const row of list)
+			total[groupOf(row)] += rows.weight[row];
+		for (const row of list) {
+			const group = groupOf(row), before = sum[group];
+			sum[group] += rows.weight[row];
+			if (before < total[group] / 2 && sum[group] >= total[group] / 2)
+				found[group] = rows.latency[row];
+		}
+		return found;
 	}
 
 	function fill(lines) {
@@ -175,11 +201,12 @@ const hosts = (() => {
 	}
 
 	return {
-		use({header, rows}, {order, mask, shown, any}) {
+		use({header, rows}, selection) {
+			const {order, mask, shown, any} = selection;
 			$('hosts-section').hidden = header.hosts.length < 2 || !any;
 			if ($('hosts-section').hidden)
 				return;
-			const list = order.filter((row) => shown[row]).sort(), cnt = header.hosts.length;
+			const list = order.filter((row) => shown[row]).sort(), cnt = header.hosts.length, middle = medians(rows, selection, cnt);
 			const group = boot.sums(list.length, 2 * cnt, () => 1, (i, put) => {
 				const row = list[i], host = rows.host[row];
 				put(2 * host + 1, rows.weight[row]);
@@ -188,9 +215,7 @@ const hosts = (() => {
 			});
 			const sum = (part) => group.sums.reduce((all, amount, i) => all + (i % (2 * cnt) === part ? amount : 0), 0);
 			const lines = header.hosts.map((name, host) => ({name, host, share: sum(2 * host) / sum(2 * host + 1),
-				own: median(order, rows, (row) => mask[row] && rows.host[row] === host),
-				other: median(order, rows, (row) => shown[row] && !mask[row] && rows.host[row] === host)}))
-				.sort((a, b) => (b.share || 0) - (a.share || 0));
+				own: middle[2 * host + 1], other: middle[2 * host]})).sort((a, b) => (b.share || 0) - (a.share || 0));
 			fill(lines);
 			boot.run({groups: [group], ratios: true, of: 'means'}, (made) => {
 				lines.forEach((line) => {
