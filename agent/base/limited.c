@@ -44,7 +44,10 @@ static ssize_t limited_write(void *ctx, const char *bytes, size_t sz)
 	limited->left -= sz;
 	if (limited->terminal)
 		return put_lines(limited, bytes, sz);
-	return fwrite(bytes, 1, sz, limited->to) == sz ? (ssize_t)sz : 0;
+	if (fwrite(bytes, 1, sz, limited->to) == sz)
+		return (ssize_t)sz;
+	limited->err = -errno;
+	return 0;
 }
 
 FILE *limited__open(struct limited *limited)

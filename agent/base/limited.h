@@ -13,6 +13,7 @@ struct limited {
 	FILE *to;
 	uint64_t left;
 	bool exceeded;
+	int err; /* why `to` took no more; 0 */
 	bool terminal;
 	VEC(char) line;
 };
