@@ -2,6 +2,7 @@
 #include "analysis/value_judge.h"
 
 #include "analysis/value_stats.h"
+#include "base/order.h"
 #include "base/vec.h"
 
 #include <errno.h>
@@ -36,6 +37,7 @@ typedef VEC(struct value_point) value_points;
 /* The samples of a variable in all normal or all slow profiles, by dimension. */
 struct side {
 	value_points dims[VALUE_DIM_CNT];
+	value_points identities;     /* of a pointer */
 	double units[VALUE_DIM_CNT]; /* that they are of */
 };
 
@@ -88,6 +90,8 @@ static int take_unit(const struct value_input *input, struct side *side, const s
 			if (!err && i)
 				err = take_point(&side->dims[VALUE_DIM_DELTA],
 						 number - value_number(facts, rows[i - 1].value), rows[i].weight);
+		} else {
+			err = take_point(&side->identities, number, rows[i].weight);
 		}
 		if (i + 1 == cnt || rows[i + 1].value != rows[i].value) {
 			if (!err && has_cost)
@@ -110,6 +114,34 @@ static double quantile(const struct value_set *set, double p)
 			return set->points[i].value;
 	}
 	return NAN;
+}
+
+static double mean_of(const struct value_set *set)
+{
+	double total = 0, sum = 0;
+
+	for (size_t i = 0; i < set->cnt; i++) {
+		total += set->points[i].weight;
+		sum += set->points[i].weight * set->points[i].value;
+	}
+	return total > 0 ? sum / total : NAN;
+}
+
+ORDER(compare_points, struct value_point, BY(a->value, b->value));
+
+static size_t distinct_of(value_points *points)
+{
+	size_t cnt = points->cnt > 0;
+
+	vec_sort(points, compare_points);
+	for (size_t i = 1; i < points->cnt; i++)
+		cnt += points->items[i].value != points->items[i - 1].value;
+	return cnt;
+}
+
+static size_t distinct_values(struct side *side)
+{
+	return distinct_of(side->identities.cnt ? &side->identities : &side->dims[VALUE_DIM_VALUE]);
 }
 
 static struct value_set set_of(struct side *side, enum value_dimension dim, bool by_unit)
@@ -357,6 +389,7 @@ static void side_free(struct side *side)
 {
 	for (int dim = 0; dim < VALUE_DIM_CNT; dim++)
 		vec_free(&side->dims[dim]);
+	vec_free(&side->identities);
 }
 
 static void set_normal(struct value_verdict *verdict)
@@ -416,6 +449,12 @@ int value_judge(struct value_verdict *verdict, const struct value_input *input, 
 		verdict->normal_lo = quantile(&normal, 0.05);
 		verdict->normal_hi = quantile(&normal, 0.95);
 		verdict->slow_median = quantile(&slow, 0.5);
+		verdict->normal_distinct = distinct_values(&sides[0]);
+		verdict->slow_distinct = distinct_values(&sides[1]);
+		normal = set_of(&sides[0], VALUE_DIM_COST, false);
+		slow = set_of(&sides[1], VALUE_DIM_COST, false);
+		verdict->normal_stay = mean_of(&normal);
+		verdict->slow_stay = mean_of(&slow);
 		normal = set_of(&sides[0], verdict->dimension, false);
 		find_places(verdict, input, rows, cnt, &normal);
 		verdict->is_suspect =

@@ -2,6 +2,7 @@
 #include "analysis/value_rank.h"
 
 #include "analysis/value_judge.h"
+#include "analysis/value_pattern.h"
 #include "analysis/value_stats.h"
 #include "base/order.h"
 #include "base/vec.h"
@@ -290,7 +291,8 @@ static void offer(struct ranker *ranker, struct value_function *function, uint32
 }
 
 /* A local counts for the function that has it, a global for all frames of the ticks at which it was sampled. */
-static void find_variables(struct ranker *ranker, struct value_function *functions)
+static void visit_variables(struct ranker *ranker, struct value_function *functions,
+			    void (*visit)(struct ranker *ranker, struct value_function *function, uint32_t variable))
 {
 	const struct value_input *input = ranker->input;
 
@@ -304,7 +306,7 @@ static void find_variables(struct ranker *ranker, struct value_function *functio
 				continue;
 			for (size_t at = everywhere ? first : i; at < (everywhere ? end : i + 1); at++)
 				if (!everywhere || sees_global(input, &input->rows[at], row))
-					offer(ranker, &functions[input->functions[input->rows[at].place]],
+					visit(ranker, &functions[input->functions[input->rows[at].place]],
 					      row->variable);
 		}
 	}
@@ -339,24 +341,14 @@ static double discount_by_ranks(const struct ranker *ranker, size_t function)
 	return ratio < VALUE_VALID_DISCOUNT ? 0 : ratio;
 }
 
-static enum value_pattern pattern_of(const struct ranker *ranker, const struct value_function *function)
+static void take_signs(struct ranker *ranker, struct value_function *function, uint32_t variable)
 {
-	const struct value_verdict *verdict;
-	uint8_t tags;
+	const uint32_t by[] = {function->variable, function->tested};
 
-	if (function->variable == VALUE_NONE || function->tested == VALUE_NONE)
-		return VALUE_PATTERN_NONE;
-	verdict = &ranker->ranking->verdicts[function->tested];
-	tags = ranker->input->variables[function->tested].tags;
-	if (!verdict->is_anomalous && !verdict->is_suspect)
-		return VALUE_PATTERN_NONE;
-	/* Where two dimensions are equally anomalous the first rule counts. */
-	if (tags & (VALUE_TAG_LOOP | VALUE_TAG_COND) && verdict->ratios[VALUE_DIM_COST] <= verdict->ratio &&
-	    verdict->cost_distance >= verdict->distance)
-		return VALUE_PATTERN_MISSING_CONSTRAINT;
-	if (tags & VALUE_TAG_LOOP)
-		return VALUE_PATTERN_SCALABILITY;
-	return tags & VALUE_TAG_COND ? VALUE_PATTERN_WRONG_CONSTRAINT : VALUE_PATTERN_NONE;
+	for (int i = 0; i < 2; i++)
+		if (by[i] != VALUE_NONE)
+			function->signs[i] |= value_signs(ranker->input, ranker->ranking->verdicts, variable,
+							  ranker->ranking->verdicts[by[i]].ratio);
 }
 
 static void discount_function(const struct ranker *ranker, struct value_function *function)
@@ -378,7 +370,7 @@ static void discount_function(const struct ranker *ranker, struct value_function
 		function->ratio = isnan(ratio) ? 0 : ratio;
 	}
 	function->calibrated = (1 - function->ratio) * function->cost;
-	function->pattern = pattern_of(ranker, function);
+	function->pattern = value_pattern_of(function->signs[0] ? function->signs[0] : function->signs[1]);
 }
 
 ORDER(compare_functions, struct value_function, BY(b->calibrated, a->calibrated), BY(b->cost, a->cost),
@@ -403,27 +395,47 @@ static void order_by_evidence(struct value_function *functions, size_t cnt)
 	}
 }
 
-/* Rule 4 (vProf §5.2): what costs most is normal, and only addresses were sampled in it, for how long they stay. */
-static void note_default(const struct ranker *ranker, struct value_function *function)
+/*
+ * Rule 4 (vProf §5.2): what costs most is normal, and only addresses were sampled in it, for how long they stay; or
+ * nothing was.  Likewise where what differs is only handed on: it is given more, and tests none of it.
+ */
+static bool is_by_default(const struct ranker *ranker, const struct value_function *function)
 {
-	if (function->variable == VALUE_NONE || function->has_basic || function->pattern != VALUE_PATTERN_NONE)
-		return;
-	if (!ranker->ranking->verdicts[function->variable].is_anomalous &&
-	    ranker->ranking->verdicts[function->variable].dimension == VALUE_DIM_COST)
-		function->pattern = VALUE_PATTERN_SCALABILITY_BY_DEFAULT;
+	const struct value_verdict *verdict;
+
+	if (function->pattern != VALUE_PATTERN_NONE)
+		return false;
+	if (function->variable == VALUE_NONE)
+		return function->by == VALUE_BY_RANKS && function->ratio < VALUE_DEFAULT_DISCOUNT;
+	verdict = &ranker->ranking->verdicts[function->variable];
+	if (function->has_basic)
+		return verdict->is_anomalous && verdict->dimension == VALUE_DIM_VALUE &&
+		       ranker->input->variables[function->variable].tags & VALUE_TAG_ARGS;
+	return !verdict->is_anomalous && verdict->dimension == VALUE_DIM_COST;
+}
+
+static void note_default(const struct ranker *ranker, struct value_function *functions, size_t cnt)
+{
+	double most = 0;
+
+	for (size_t f = 0; f < cnt; f++)
+		most = fmax(most, functions[f].cost);
+	for (size_t f = 0; f < cnt; f++)
+		if (functions[f].cost >= SAME_COST * most && is_by_default(ranker, &functions[f]))
+			functions[f].pattern = VALUE_PATTERN_SCALABILITY_BY_DEFAULT;
 }
 
 static void rank_functions(struct ranker *ranker)
 {
 	const struct value_input *input = ranker->input;
 	struct value_function *functions = ranker->ranking->functions;
-	struct value_function *costliest = NULL;
 	size_t kept = 0;
 
 	for (size_t f = 0; f < input->function_cnt; f++)
 		functions[f] =
 			(struct value_function){.function = (uint32_t)f, .variable = VALUE_NONE, .tested = VALUE_NONE};
-	find_variables(ranker, functions);
+	visit_variables(ranker, functions, offer);
+	visit_variables(ranker, functions, take_signs);
 	for (size_t f = 0; f < input->function_cnt; f++) {
 		struct value_function *function = &functions[f];
 		double of_depth = 0;
@@ -448,11 +460,7 @@ static void rank_functions(struct ranker *ranker)
 	ranker->ranking->function_cnt = kept;
 	qsort(functions, kept, sizeof(*functions), compare_functions);
 	order_by_evidence(functions, kept);
-	for (size_t f = 0; f < kept; f++)
-		if (!costliest || functions[f].cost > costliest->cost)
-			costliest = &functions[f];
-	if (costliest)
-		note_default(ranker, costliest);
+	note_default(ranker, functions, kept);
 }
 
 /* Costs of a function, normal and slow, while the variable was read.  False: no normal tick was then. */

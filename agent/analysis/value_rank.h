@@ -54,6 +54,7 @@ struct value_row {
 struct value_input {
 	const struct value_variable_facts *variables;
 	size_t variable_cnt;
+	const uint32_t *bases; /* of each variable the pointer that it is a member by, or VALUE_NONE; NULL: of none */
 	const uint32_t *functions; /* of each place */
 	/* Numbers of the modules that each variable and each place is of; both NULL: there is one. */
 	const uint32_t *variable_modules, *place_modules;
@@ -79,7 +80,9 @@ struct value_verdict {
 	bool is_suspect;   /* all slow values are beyond the normal ones, of which there are too few for a test */
 	bool varies;       /* it had several values */
 	size_t normal_cnt, slow_cnt;
-	double normal_lo, normal_hi; /* 5th and 95th percentile of the normal values; NAN: none */
+	size_t normal_distinct, slow_distinct; /* values, of a pointer addresses */
+	double normal_stay, slow_stay;         /* means of VALUE_DIM_COST; NAN: none */
+	double normal_lo, normal_hi;           /* 5th and 95th percentile of the normal values; NAN: none */
 	double slow_median;
 	double beyond_share; /* of the slow samples, outside of the range of all normal ones */
 	uint32_t places[4];  /* where most of those were taken, the most first; VALUE_NONE: no more */
@@ -99,6 +102,7 @@ struct value_function {
 	uint8_t by;        /* enum value_discount_by */
 	uint32_t variable; /* the most anomalous one; VALUE_NONE */
 	uint32_t tested;   /* … that a loop or a condition tests */
+	uint8_t signs[2];  /* of its pattern: by all that are as anomalous as `variable`, and as `tested` */
 	enum value_pattern pattern;
 	double depth;     /* mean, of its frames at the ticks of variable_cost */
 	uint8_t evidence; /* of its anomalous variables; 0: none */

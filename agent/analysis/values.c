@@ -106,15 +106,43 @@ static int add_part(struct values *values, uint32_t session, uint32_t index, uin
 	return id == values->parts.cnt && vec_push(&values->parts, part) ? -ENOMEM : 0;
 }
 
+/* What two recordings have the same of. 0 or -ENOMEM. */
+static int key_of(struct values *values, const struct sampled_variable *variable, size_t name_len, uint32_t *string)
+{
+	char *key = arena__printf(values->arena, "%s\n%s\n%s\n%s\n%.*s", variable->module ? variable->module : "",
+				  variable->file ? variable->file : "", variable->function ? variable->function : "",
+				  variable->inlined ? variable->inlined : "", (int)name_len,
+				  variable->name ? variable->name : "");
+
+	return !key || intern__id(&values->strings, key, string) ? -ENOMEM : 0;
+}
+
+/* Once all variables are known. */
+static int find_bases(struct values *values)
+{
+	for (size_t v = 0; v < values->variables.cnt; v++) {
+		struct sampled_variable *variable = &values->variables.items[v];
+		const char *arrow = variable->name ? strstr(variable->name, "->") : NULL;
+		uint32_t string, index;
+
+		variable->base = VALUE_NONE;
+		if (!arrow)
+			continue;
+		if (key_of(values, variable, (size_t)(arrow - variable->name), &string))
+			return -ENOMEM;
+		if (idmap__find(&values->variable_keys, string, 0, &index))
+			variable->base = index;
+	}
+	return 0;
+}
+
 static int take_variable(struct values *values, const struct sampled_variable *variable, uint32_t session, uint64_t id,
 			 uint32_t part, uint64_t turn)
 {
-	char *key = arena__printf(values->arena, "%s\n%s\n%s\n%s\n%s", variable->module ? variable->module : "",
-				  variable->file ? variable->file : "", variable->function ? variable->function : "",
-				  variable->inlined ? variable->inlined : "", variable->name ? variable->name : "");
 	uint32_t string, index;
 
-	if (!key || intern__id(&values->strings, key, &string) || idmap__id(&values->variable_keys, string, 0, &index))
+	if (key_of(values, variable, variable->name ? strlen(variable->name) : 0, &string) ||
+	    idmap__id(&values->variable_keys, string, 0, &index))
 		return -ENOMEM;
 	if (index == values->variables.cnt && vec_push(&values->variables, *variable))
 		return -ENOMEM;
@@ -271,6 +299,8 @@ int values_load(struct values *values, struct shard_reader *reader)
 		err = read_tables(values, reader, rows, 1);
 	if (!err)
 		vec_sort(&values->rows, compare_rows);
+	if (!err)
+		err = find_bases(values);
 	return err ? err : values_find_states(values);
 }
 

@@ -15,6 +15,7 @@ struct sampled_variable {
 	const char *module, *file, *function, *inlined, *name,
 		*type; /* function and inlined: NULL where there is none */
 	uint32_t line, module_id;
+	uint32_t base; /* of `p->len`: index of `p`; VALUE_NONE: it is no member, or p was not sampled */
 };
 
 struct sampled_place {

@@ -359,6 +359,7 @@ static int make(struct maker *maker, struct value_report **made, const bool *is_
 {
 	const struct values *values = maker->values;
 	struct value_variable_facts *facts = calloc(values->variables.cnt + 1, sizeof(*facts));
+	uint32_t *bases = calloc(values->variables.cnt + 1, sizeof(*bases));
 	uint32_t *functions = calloc(values->places.cnt + 1, sizeof(*functions));
 	uint32_t *variable_modules = calloc(values->variables.cnt + 1, sizeof(*variable_modules));
 	uint32_t *place_modules = calloc(values->places.cnt + 1, sizeof(*place_modules));
@@ -367,6 +368,7 @@ static int make(struct maker *maker, struct value_report **made, const bool *is_
 	struct value_input input = {
 		.variables = facts,
 		.variable_cnt = values->variables.cnt,
+		.bases = bases,
 		.functions = functions,
 		.variable_modules = variable_modules,
 		.place_modules = place_modules,
@@ -381,10 +383,11 @@ static int make(struct maker *maker, struct value_report **made, const bool *is_
 		.state_cnt = values->states.cnt,
 	};
 	struct value_ranking ranking;
-	int err = facts && functions && variable_modules && place_modules && line_of && report ? 0 : -ENOMEM;
+	int err = facts && bases && functions && variable_modules && place_modules && line_of && report ? 0 : -ENOMEM;
 
 	for (size_t v = 0; v < values->variables.cnt && !err; v++) {
 		facts[v] = values->variables.items[v].facts;
+		bases[v] = values->variables.items[v].base;
 		variable_modules[v] = values->variables.items[v].module_id;
 	}
 	for (size_t p = 0; p < values->places.cnt && !err; p++) {
@@ -404,6 +407,7 @@ static int make(struct maker *maker, struct value_report **made, const bool *is_
 		err = keep_means(maker, report, line_of);
 	free(line_of);
 	free(facts);
+	free(bases);
 	free(functions);
 	free(variable_modules);
 	free(place_modules);

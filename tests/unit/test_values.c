@@ -26,7 +26,8 @@ static void put_place(struct row_writer *to, uint64_t id, const char *function)
 	row_end(to, SHARD_TABLE_PLACE);
 }
 
-static void put_variable(struct row_writer *to, uint64_t id, const char *name, int64_t part)
+static void put_variable_of(struct row_writer *to, uint64_t id, const char *name, int64_t part, const char *kind,
+			    uint64_t sz, const char *tags)
 {
 	row_begin(to, SHARD_TABLE_VARIABLE);
 	row_set_u64(to, VARIABLE_ID, id);
@@ -35,12 +36,17 @@ static void put_variable(struct row_writer *to, uint64_t id, const char *name, i
 	row_set_str(to, VARIABLE_FUNCTION, "scan");
 	row_set_str(to, VARIABLE_NAME, name);
 	row_set_str(to, VARIABLE_TYPE, "int");
-	row_set_str(to, VARIABLE_KIND, "signed");
-	row_set_u64(to, VARIABLE_SIZE, 4);
-	row_set_str(to, VARIABLE_TAGS, "cond");
+	row_set_str(to, VARIABLE_KIND, kind);
+	row_set_u64(to, VARIABLE_SIZE, sz);
+	row_set_str(to, VARIABLE_TAGS, tags);
 	if (part >= 0)
 		row_set_u64(to, VARIABLE_PART, (uint64_t)part);
 	row_end(to, SHARD_TABLE_VARIABLE);
+}
+
+static void put_variable(struct row_writer *to, uint64_t id, const char *name, int64_t part)
+{
+	put_variable_of(to, id, name, part, "signed", 4, "cond");
 }
 
 static void put_turn(struct row_writer *to, uint64_t tick, uint64_t part, bool is_read)
@@ -124,6 +130,48 @@ static double discount_of_rare(bool has_plan, int64_t normal_read_from)
 		test_dir__remove(&dirs[d]);
 	arena__free(arena);
 	return ratio;
+}
+
+/* `scan`, which only the slow recording has, goes through items, or the like, of which all are of one type. */
+static uint8_t pattern_by_members_of(const char *base)
+{
+	struct arena *arena = arena__new();
+	struct value_report *report;
+	struct test_dir dirs[2];
+	struct row_writer to;
+	const char *paths[2];
+	uint8_t pattern;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(arena);
+	for (uint64_t d = 0; d < 2; d++) {
+		test_dir__make(&dirs[d]);
+		paths[d] = dirs[d].path;
+		row_writer_open(&to, paths[d], "host", 1 + d, 7);
+		row_put_session(&to, "values", "*");
+		put_place(&to, SCAN, d ? "scan" : "other");
+		/* In any order. */
+		put_variable(&to, 1, "item->type", -1);
+		put_variable_of(&to, 2, base, -1, "pointer", 8, "args");
+		for (uint64_t tick = 0; tick < TICKS; tick++) {
+			put_value(&to, tick, 0, SCAN, d ? 1 : -1, 3);
+			if (d)
+				put_value(&to, tick, 0, SCAN, 2, 4096 + 8 * tick);
+		}
+		row_writer_close(&to);
+	}
+	CU_ASSERT_EQUAL_FATAL(values_compare_paths(&report, paths, 2, 1, arena), 1);
+	CU_ASSERT_STRING_EQUAL_FATAL(report->functions[0].function, "scan");
+	pattern = report->functions[0].pattern;
+	for (int d = 0; d < 2; d++)
+		test_dir__remove(&dirs[d]);
+	arena__free(arena);
+	return pattern;
+}
+
+static void members_know_the_pointer_that_they_are_by(void)
+{
+	CU_ASSERT_EQUAL(pattern_by_members_of("item"), VALUE_PATTERN_MISSING_CONSTRAINT);
+	CU_ASSERT_EQUAL(pattern_by_members_of("it"), VALUE_PATTERN_WRONG_CONSTRAINT);
 }
 
 static void what_was_not_read_is_not_absent(void)
@@ -280,6 +328,7 @@ int suite_values(void)
 {
 	static const struct unit_test tests[] = {
 		{"what was not read is not absent", what_was_not_read_is_not_absent},
+		{"members know the pointer that they are by", members_know_the_pointer_that_they_are_by},
 		{"turns make a function no cheaper", turns_make_a_function_no_cheaper},
 		{"impossible parts are refused", impossible_parts_are_refused},
 		{"the first cause names a value of its path", the_first_cause_names_a_value_of_its_path},

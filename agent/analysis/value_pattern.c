@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "analysis/value_pattern.h"
+
+#include "analysis/value_stats.h"
+
+/* What the variables of a function say of its pattern. */
+enum sign {
+	SIGN_UNIFORM = 1,  /* a condition comes to the same for each element */
+	SIGN_STAYS = 2,    /* what a loop or a condition tests stays the same for longer */
+	SIGN_MOVES = 4,    /* what a loop tests has other values, or changes in other steps */
+	SIGN_MORE = 8,     /* there are many more values: those of more elements */
+	SIGN_DIFFERS = 16, /* what a loop or a condition tests is anomalous */
+};
+
+/* More of them than normal profiles have, whose samples show all that there are. */
+#define MORE_TIMES     4
+#define MORE_MIN       16
+#define SAMPLES_OF_ONE 4
+/* What stays has few runs, of which no test can tell much: its samples do, where it changed all the time before. */
+#define STUCK_TIMES   10
+#define STUCK_SAMPLES 50
+
+static bool has_more(const struct value_verdict *verdict)
+{
+	return verdict->slow_distinct >= MORE_MIN && verdict->normal_distinct > 0 &&
+	       verdict->slow_distinct >= MORE_TIMES * verdict->normal_distinct &&
+	       verdict->normal_cnt >= SAMPLES_OF_ONE * verdict->normal_distinct;
+}
+
+static bool is_stuck(const struct value_verdict *verdict)
+{
+	return verdict->slow_cnt >= STUCK_SAMPLES && verdict->normal_distinct > 1 &&
+	       verdict->slow_stay >= STUCK_TIMES * verdict->normal_stay;
+}
+
+/* `p->type` is the same for all that p goes through, which no normal profile shows. */
+static bool is_uniform(const struct value_input *input, const struct value_verdict *verdicts, uint32_t variable)
+{
+	const struct value_verdict *verdict = &verdicts[variable], *base;
+	uint32_t number = input->bases ? input->bases[variable] : VALUE_NONE;
+
+	if (number == VALUE_NONE || verdict->slow_cnt < STUCK_SAMPLES || verdict->normal_cnt)
+		return false;
+	base = &verdicts[number];
+	return base->slow_distinct >= MORE_MIN && verdict->slow_stay >= STUCK_TIMES * base->slow_stay;
+}
+
+static bool is_least(double ratio, double least)
+{
+	return ratio < VALUE_DEFAULT_DISCOUNT && ratio <= least;
+}
+
+uint8_t value_signs(const struct value_input *input, const struct value_verdict *verdicts, uint32_t variable,
+		    double least)
+{
+	const struct value_verdict *verdict = &verdicts[variable];
+	uint8_t tags = input->variables[variable].tags;
+	bool differs = verdict->is_suspect || is_least(verdict->ratios[VALUE_DIM_VALUE], least) ||
+		       is_least(verdict->ratios[VALUE_DIM_DELTA], least);
+
+	if (tags & VALUE_TAG_GLOBAL || !(verdict->is_suspect || is_least(verdict->ratio, least)))
+		return 0;
+	if (!(tags & (VALUE_TAG_LOOP | VALUE_TAG_COND)))
+		return has_more(verdict) ? SIGN_MORE : 0;
+	if (is_uniform(input, verdicts, variable))
+		return SIGN_UNIFORM;
+	if (verdict->slow_stay > verdict->normal_stay &&
+	    (is_least(verdict->ratios[VALUE_DIM_COST], least) || is_stuck(verdict)))
+		return SIGN_STAYS;
+	if (tags & VALUE_TAG_LOOP && differs)
+		return SIGN_MOVES;
+	return has_more(verdict) ? SIGN_MORE : SIGN_DIFFERS;
+}
+
+/*
+ * The rules in their order.  Where a loop of the function makes more steps, all that does not change in it stays for
+ * longer with each call: that is no sign of its own.  A condition that sees more elements is not wrong.
+ */
+enum value_pattern value_pattern_of(uint8_t signs)
+{
+	if (signs & SIGN_UNIFORM || (signs & SIGN_STAYS && !(signs & SIGN_MOVES)))
+		return VALUE_PATTERN_MISSING_CONSTRAINT;
+	if (signs & (SIGN_MOVES | SIGN_MORE))
+		return VALUE_PATTERN_SCALABILITY;
+	return signs & SIGN_DIFFERS ? VALUE_PATTERN_WRONG_CONSTRAINT : VALUE_PATTERN_NONE;
+}
