@@ -3,6 +3,8 @@
 
 #include "analysis/value_stats.h"
 
+#include <math.h>
+
 /* What the variables of a function say of its pattern. */
 enum sign {
 	SIGN_UNIFORM = 1,  /* a condition comes to the same for each element */
@@ -27,10 +29,18 @@ static bool has_more(const struct value_verdict *verdict)
 	       verdict->normal_cnt >= SAMPLES_OF_ONE * verdict->normal_distinct;
 }
 
-static bool is_stuck(const struct value_verdict *verdict)
+double value_step(const struct value_variable_facts *facts, const struct value_verdict *verdict)
+{
+	bool goes = facts->kind == VALUE_POINTER || facts->tags & VALUE_TAG_LOOP;
+
+	return goes && verdict->slow_distinct >= MORE_MIN ? verdict->slow_stay : INFINITY;
+}
+
+/* It is the same while the function goes on from one element to the next. */
+static bool is_stuck(const struct value_verdict *verdict, double step)
 {
 	return verdict->slow_cnt >= STUCK_SAMPLES && verdict->normal_distinct > 1 &&
-	       verdict->slow_stay >= STUCK_TIMES * verdict->normal_stay;
+	       verdict->slow_stay >= STUCK_TIMES * verdict->normal_stay && verdict->slow_stay >= STUCK_TIMES * step;
 }
 
 /* `p->type` is the same for all that p goes through, which no normal profile shows. */
@@ -51,7 +61,7 @@ static bool is_least(double ratio, double least)
 }
 
 uint8_t value_signs(const struct value_input *input, const struct value_verdict *verdicts, uint32_t variable,
-		    double least)
+		    double least, double step)
 {
 	const struct value_verdict *verdict = &verdicts[variable];
 	uint8_t tags = input->variables[variable].tags;
@@ -65,7 +75,7 @@ uint8_t value_signs(const struct value_input *input, const struct value_verdict 
 	if (is_uniform(input, verdicts, variable))
 		return SIGN_UNIFORM;
 	if (verdict->slow_stay > verdict->normal_stay &&
-	    (is_least(verdict->ratios[VALUE_DIM_COST], least) || is_stuck(verdict)))
+	    (is_least(verdict->ratios[VALUE_DIM_COST], least) || is_stuck(verdict, step)))
 		return SIGN_STAYS;
 	if (tags & VALUE_TAG_LOOP && differs)
 		return SIGN_MOVES;

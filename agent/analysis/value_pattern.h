@@ -5,9 +5,17 @@
 
 #include "analysis/value_rank.h"
 
-/* What one variable says; 0: nothing, as when its ratio is above `least`, that of the most anomalous one. */
+/*
+ * For how long the variable stays in slow profiles, if it goes from one to the next of many: an address, or what a loop
+ * changes; INFINITY: it does not.
+ */
+double value_step(const struct value_variable_facts *facts, const struct value_verdict *verdict);
+/*
+ * What one variable says; 0: nothing, as when its ratio is above `least`, that of the most anomalous one.  `step`: the
+ * least of the function.
+ */
 uint8_t value_signs(const struct value_input *input, const struct value_verdict *verdicts, uint32_t variable,
-		    double least);
+		    double least, double step);
 /* By the signs of all variables of a function. */
 enum value_pattern value_pattern_of(uint8_t signs);
 

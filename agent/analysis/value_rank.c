@@ -281,6 +281,8 @@ static void offer(struct ranker *ranker, struct value_function *function, uint32
 		return;
 	if (ranker->input->variables[variable].kind != VALUE_POINTER)
 		function->has_basic = true;
+	function->step = fmin(function->step,
+			      value_step(&ranker->input->variables[variable], &ranker->ranking->verdicts[variable]));
 	if (evidence_of(ranker, variable) > function->evidence)
 		function->evidence = evidence_of(ranker, variable);
 	if (function->variable == VALUE_NONE || is_better(ranker, variable, function->variable))
@@ -348,7 +350,7 @@ static void take_signs(struct ranker *ranker, struct value_function *function, u
 	for (int i = 0; i < 2; i++)
 		if (by[i] != VALUE_NONE)
 			function->signs[i] |= value_signs(ranker->input, ranker->ranking->verdicts, variable,
-							  ranker->ranking->verdicts[by[i]].ratio);
+							  ranker->ranking->verdicts[by[i]].ratio, function->step);
 }
 
 static void discount_function(const struct ranker *ranker, struct value_function *function)
@@ -432,8 +434,8 @@ static void rank_functions(struct ranker *ranker)
 	size_t kept = 0;
 
 	for (size_t f = 0; f < input->function_cnt; f++)
-		functions[f] =
-			(struct value_function){.function = (uint32_t)f, .variable = VALUE_NONE, .tested = VALUE_NONE};
+		functions[f] = (struct value_function){
+			.function = (uint32_t)f, .variable = VALUE_NONE, .tested = VALUE_NONE, .step = INFINITY};
 	visit_variables(ranker, functions, offer);
 	visit_variables(ranker, functions, take_signs);
 	for (size_t f = 0; f < input->function_cnt; f++) {

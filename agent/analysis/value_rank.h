@@ -102,6 +102,7 @@ struct value_function {
 	uint8_t by;        /* enum value_discount_by */
 	uint32_t variable; /* the most anomalous one; VALUE_NONE */
 	uint32_t tested;   /* … that a loop or a condition tests */
+	double step;       /* of its variables, as value_step() */
 	uint8_t signs[2];  /* of its pattern: by all that are as anomalous as `variable`, and as `tested` */
 	enum value_pattern pattern;
 	double depth;     /* mean, of its frames at the ticks of variable_cost */

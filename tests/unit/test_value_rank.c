@@ -254,15 +254,30 @@ static void what_each_element_has_the_same_of_is_a_missing_constraint(void)
 	}
 }
 
-/* Few runs are no test, but each of them is long. */
-static uint64_t sticks(uint32_t tick, bool slow)
+/* A condition's variable changes all the time, and then not for 60 samples; few runs are no test. */
+static void what_sticks_for_all_elements_is_a_missing_constraint(void)
 {
-	return slow ? tick / 60 : tick % 7;
-}
+	static const struct value_variable_facts variables[] = {{VALUE_SIGNED, VALUE_TAG_COND, 8},
+								{VALUE_POINTER, VALUE_TAG_ARGS, 8}};
 
-static void what_sticks_for_all_of_a_run_is_a_missing_constraint(void)
-{
-	CU_ASSERT_EQUAL(pattern_of(VALUE_SIGNED, VALUE_TAG_COND, sticks), VALUE_PATTERN_MISSING_CONSTRAINT);
+	for (int elements = 0; elements < 2; elements++) {
+		static struct ranked ranked;
+
+		ranked.cnt = 0;
+		for (uint32_t tick = 0; tick < 2 * TICKS; tick++) {
+			bool slow = tick >= TICKS;
+
+			add(&ranked, tick, slow, 0, SCAN, 0, slow ? 100 + tick / 60 : tick % 7);
+			add(&ranked, tick, slow, 0, SCAN, 1, elements ? 4096 + tick % 100 : 4096);
+		}
+		for (size_t i = 0; i < ranked.cnt; i++)
+			ranked.rows[i].unit = 0;
+		rank(&ranked, variables, 2);
+		CU_ASSERT_EQUAL(ranked.ranking.verdicts[0].ratios[VALUE_DIM_COST], VALUE_DEFAULT_DISCOUNT);
+		CU_ASSERT_EQUAL(ranked.ranking.functions[0].pattern,
+				elements ? VALUE_PATTERN_MISSING_CONSTRAINT : VALUE_PATTERN_WRONG_CONSTRAINT);
+		arena__free(ranked.arena);
+	}
 }
 
 /* What is handed on has a hundred values instead of four; a flag stays a little longer. */
@@ -620,8 +635,8 @@ int suite_value_rank(void)
 		 what_stays_because_a_loop_goes_on_is_no_missing_constraint},
 		{"what each element has the same of is a missing constraint",
 		 what_each_element_has_the_same_of_is_a_missing_constraint},
-		{"what sticks for all of a run is a missing constraint",
-		 what_sticks_for_all_of_a_run_is_a_missing_constraint},
+		{"what sticks for all elements is a missing constraint",
+		 what_sticks_for_all_elements_is_a_missing_constraint},
 		{"the most anomalous variable decides", the_most_anomalous_variable_decides},
 		{"places are those of what differs", places_are_those_of_what_differs},
 		{"turns make no value stay less", turns_make_no_value_stay_less},
