@@ -17,7 +17,7 @@ enum sign {
 /* More of them than normal profiles have, whose samples show all that there are. */
 #define MORE_TIMES     4
 #define MORE_MIN       16
-#define SAMPLES_OF_ONE 4
+#define SAMPLES_OF_ONE 3
 /* What stays has few runs, of which no test can tell much: its samples do, where it changed all the time before. */
 #define STUCK_TIMES   10
 #define STUCK_SAMPLES 50
@@ -83,12 +83,13 @@ uint8_t value_signs(const struct value_input *input, const struct value_verdict 
 }
 
 /*
- * The rules in their order.  Where a loop of the function makes more steps, all that does not change in it stays for
- * longer with each call: that is no sign of its own.  A condition that sees more elements is not wrong.
+ * The rules in their order.  Where a loop of the function makes more steps, or goes through more elements, all that
+ * does not change in it stays for longer with each call: that is no sign of its own.  A condition that sees more
+ * elements is not wrong.
  */
 enum value_pattern value_pattern_of(uint8_t signs)
 {
-	if (signs & SIGN_UNIFORM || (signs & SIGN_STAYS && !(signs & SIGN_MOVES)))
+	if (signs & SIGN_UNIFORM || (signs & SIGN_STAYS && !(signs & (SIGN_MOVES | SIGN_MORE))))
 		return VALUE_PATTERN_MISSING_CONSTRAINT;
 	if (signs & (SIGN_MOVES | SIGN_MORE))
 		return VALUE_PATTERN_SCALABILITY;

@@ -254,13 +254,19 @@ static void what_each_element_has_the_same_of_is_a_missing_constraint(void)
 	}
 }
 
-/* A condition's variable changes all the time, and then not for 60 samples; few runs are no test. */
+/*
+ * A condition's variable changes all the time, and then not for 60 samples; few runs are no test.  Where there are more
+ * elements that is why.
+ */
 static void what_sticks_for_all_elements_is_a_missing_constraint(void)
 {
 	static const struct value_variable_facts variables[] = {{VALUE_SIGNED, VALUE_TAG_COND, 8},
-								{VALUE_POINTER, VALUE_TAG_ARGS, 8}};
+								{VALUE_POINTER, VALUE_TAG_ARGS, 8},
+								{VALUE_SIGNED, VALUE_TAG_COND, 8}};
+	static const enum value_pattern wanted[] = {VALUE_PATTERN_WRONG_CONSTRAINT, VALUE_PATTERN_MISSING_CONSTRAINT,
+						    VALUE_PATTERN_SCALABILITY};
 
-	for (int elements = 0; elements < 2; elements++) {
+	for (int elements = 0; elements < 3; elements++) {
 		static struct ranked ranked;
 
 		ranked.cnt = 0;
@@ -269,13 +275,14 @@ static void what_sticks_for_all_elements_is_a_missing_constraint(void)
 
 			add(&ranked, tick, slow, 0, SCAN, 0, slow ? 100 + tick / 60 : tick % 7);
 			add(&ranked, tick, slow, 0, SCAN, 1, elements ? 4096 + tick % 100 : 4096);
+			if (elements == 2)
+				add(&ranked, tick, slow, 0, SCAN, 2, of_more_elements(tick, slow));
 		}
 		for (size_t i = 0; i < ranked.cnt; i++)
 			ranked.rows[i].unit = 0;
-		rank(&ranked, variables, 2);
+		rank(&ranked, variables, 3);
 		CU_ASSERT_EQUAL(ranked.ranking.verdicts[0].ratios[VALUE_DIM_COST], VALUE_DEFAULT_DISCOUNT);
-		CU_ASSERT_EQUAL(ranked.ranking.functions[0].pattern,
-				elements ? VALUE_PATTERN_MISSING_CONSTRAINT : VALUE_PATTERN_WRONG_CONSTRAINT);
+		CU_ASSERT_EQUAL(ranked.ranking.functions[0].pattern, wanted[elements]);
 		arena__free(ranked.arena);
 	}
 }
