@@ -275,12 +275,20 @@ static uint8_t evidence_of(const struct ranker *ranker, uint32_t variable)
 	return facts->tags & VALUE_TAG_COND ? 3 : 2;
 }
 
+/* Has it values, several, and normal ones to compare them with? */
+static bool tells_something(const struct ranker *ranker, uint32_t variable)
+{
+	const struct value_verdict *verdict = &ranker->ranking->verdicts[variable];
+
+	return ranker->input->variables[variable].kind != VALUE_POINTER && verdict->varies && verdict->normal_cnt &&
+	       verdict->slow_cnt;
+}
+
 static void offer(struct ranker *ranker, struct value_function *function, uint32_t variable)
 {
 	if (isnan(ranker->ranking->verdicts[variable].ratio))
 		return;
-	if (ranker->input->variables[variable].kind != VALUE_POINTER)
-		function->has_basic = true;
+	function->has_basic |= tells_something(ranker, variable);
 	function->step = fmin(function->step,
 			      value_step(&ranker->input->variables[variable], &ranker->ranking->verdicts[variable]));
 	if (evidence_of(ranker, variable) > function->evidence)
@@ -399,7 +407,8 @@ static void order_by_evidence(struct value_function *functions, size_t cnt)
 
 /*
  * Rule 4 (vProf §5.2): what costs most is normal, and only addresses were sampled in it, for how long they stay; or
- * nothing was.  Likewise where what differs is only handed on: it is given more, and tests none of it.
+ * nothing was, or nothing that ever changes.  Likewise where what differs is only handed on: it is given more, and
+ * tests none of it.
  */
 static bool is_by_default(const struct ranker *ranker, const struct value_function *function)
 {
@@ -410,11 +419,14 @@ static bool is_by_default(const struct ranker *ranker, const struct value_functi
 	if (function->variable == VALUE_NONE)
 		return function->by == VALUE_BY_RANKS && function->ratio < VALUE_DEFAULT_DISCOUNT;
 	verdict = &ranker->ranking->verdicts[function->variable];
-	if (function->has_basic)
-		return verdict->is_anomalous && verdict->dimension == VALUE_DIM_VALUE &&
+	if (verdict->is_anomalous)
+		return verdict->dimension == VALUE_DIM_VALUE &&
 		       ranker->input->variables[function->variable].tags & VALUE_TAG_ARGS;
-	return !verdict->is_anomalous && verdict->dimension == VALUE_DIM_COST;
+	return !function->has_basic;
 }
+
+/* What costs most may be a callee, in which not all of the time is spent. */
+#define COSTLY 0.5
 
 static void note_default(const struct ranker *ranker, struct value_function *functions, size_t cnt)
 {
@@ -423,7 +435,7 @@ static void note_default(const struct ranker *ranker, struct value_function *fun
 	for (size_t f = 0; f < cnt; f++)
 		most = fmax(most, functions[f].cost);
 	for (size_t f = 0; f < cnt; f++)
-		if (functions[f].cost >= SAME_COST * most && is_by_default(ranker, &functions[f]))
+		if (functions[f].cost >= COSTLY * most && is_by_default(ranker, &functions[f]))
 			functions[f].pattern = VALUE_PATTERN_SCALABILITY_BY_DEFAULT;
 }
 

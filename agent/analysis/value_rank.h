@@ -107,7 +107,7 @@ struct value_function {
 	enum value_pattern pattern;
 	double depth;     /* mean, of its frames at the ticks of variable_cost */
 	uint8_t evidence; /* of its anomalous variables; 0: none */
-	bool has_basic;   /* a variable of a basic type was sampled in it */
+	bool has_basic;   /* a variable of a basic type that can tell something was sampled in it */
 };
 
 struct value_ranking {

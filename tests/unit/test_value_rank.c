@@ -166,6 +166,12 @@ static uint64_t of_few_elements(uint32_t tick, bool slow)
 	return slow ? 1000 + tick * 7919 % 8 : tick * 7919 % 4;
 }
 
+static uint64_t never_changes(uint32_t tick, bool slow)
+{
+	(void)tick, (void)slow;
+	return 7;
+}
+
 static void patterns_follow_the_rules_in_their_order(void)
 {
 	CU_ASSERT_EQUAL(pattern_of(VALUE_SIGNED, VALUE_TAG_LOOP, more), VALUE_PATTERN_SCALABILITY);
@@ -180,6 +186,7 @@ static void patterns_follow_the_rules_in_their_order(void)
 	CU_ASSERT_EQUAL(pattern_of(VALUE_POINTER, VALUE_TAG_COND, same), VALUE_PATTERN_SCALABILITY_BY_DEFAULT);
 	CU_ASSERT_EQUAL(pattern_of(VALUE_POINTER, VALUE_TAG_ARGS, same), VALUE_PATTERN_SCALABILITY_BY_DEFAULT);
 	CU_ASSERT_EQUAL(pattern_of(VALUE_SIGNED, VALUE_TAG_COND, same), VALUE_PATTERN_NONE);
+	CU_ASSERT_EQUAL(pattern_of(VALUE_SIGNED, VALUE_TAG_COND, never_changes), VALUE_PATTERN_SCALABILITY_BY_DEFAULT);
 	/* Of a basic type, whatever becomes of it. */
 	CU_ASSERT_EQUAL(pattern_of(VALUE_SIGNED, VALUE_TAG_ARGS, same), VALUE_PATTERN_NONE);
 	CU_ASSERT_EQUAL(pattern_of(VALUE_SIGNED, VALUE_TAG_GLOBAL, same), VALUE_PATTERN_NONE);
@@ -584,7 +591,7 @@ static void without_adjacent_normal_samples_deltas_tell_nothing(void)
 		verdict = ranked.ranking.verdicts;
 		CU_ASSERT(isnan(verdict->ratios[VALUE_DIM_DELTA]));
 		CU_ASSERT_EQUAL(ranked.ranking.functions[0].pattern,
-				apart ? VALUE_PATTERN_SCALABILITY : VALUE_PATTERN_NONE);
+				apart ? VALUE_PATTERN_SCALABILITY : VALUE_PATTERN_SCALABILITY_BY_DEFAULT);
 		CU_ASSERT_EQUAL(verdict->is_anomalous || verdict->is_suspect, apart);
 		arena__free(ranked.arena);
 	}
