@@ -317,6 +317,16 @@ static uint32_t chain_of(const struct contexts_walk *walk, const struct trace_in
 	return context_chains__find(&walk->contexts->chains, session->id, interval->context);
 }
 
+/* The same by the requests at the front. */
+static int add_at_front(struct contexts_walk *walk, const struct path_step *step, const struct trace_interval *with,
+			uint8_t category)
+{
+	uint32_t other = (uint32_t)(with - walk->paths->traces->intervals.items);
+
+	return fronts__add_wait(&walk->contexts->fronts, walk->paths->interval_of[walk->row], other, category,
+				walk->weight, step->end_ts - step->begin_ts);
+}
+
 static int add_crossing(struct contexts_walk *walk, const struct path_step *step)
 {
 	const struct traces *traces = walk->paths->traces;
@@ -333,7 +343,8 @@ static int add_crossing(struct contexts_walk *walk, const struct path_step *step
 		name = with ? with->base.type : other.type;
 	}
 	if ((name && intern__id(&contexts->strings, traces_string(traces, name), &between.by_type)) ||
-	    add_wait(&contexts->by_type, walk, step, &between))
+	    add_wait(&contexts->by_type, walk, step, &between) ||
+	    (with && add_at_front(walk, step, with, between.category)))
 		return -ENOMEM;
 	between.chain = walk->chain;
 	between.by_chain = with ? chain_of(walk, with) : CONTEXT_CHAIN_UNKNOWN;
@@ -393,10 +404,26 @@ static void settle_crosstalk(struct context_crosstalk *crosstalk, const struct t
 	vec_sort(&crosstalk->items, compare_crossings);
 }
 
+/* What each request took, by the one at the front. */
+static int make_fronts(struct contexts_walk *walk)
+{
+	const struct dataset *dataset = walk->dataset;
+	int err = fronts__make(&walk->contexts->fronts, walk->paths->traces);
+
+	for (uint32_t row = 0; row < walk->paths->row_cnt && !err; row++) {
+		double cpu_ns = cpu_ns_of(dataset, row);
+
+		if (walk->paths->interval_of[row] != NONE)
+			err = fronts__add(&walk->contexts->fronts, walk->paths->interval_of[row], dataset->weight[row],
+					  cpu_ns, (double)dataset->latency_ns[row] - cpu_ns);
+	}
+	return err;
+}
+
 static int walk_paths(struct contexts_walk *walk)
 {
 	struct contexts *contexts = walk->contexts;
-	int err = 0;
+	int err = make_fronts(walk);
 
 	for (uint32_t row = 0; row < walk->paths->row_cnt && !err; row++)
 		if (walk->paths->ranked[row])
@@ -409,6 +436,7 @@ static int walk_paths(struct contexts_walk *walk)
 	}
 	settle_crosstalk(&contexts->by_type, &walk->sums);
 	settle_crosstalk(&contexts->by_context, &walk->sums);
+	fronts__settle(&contexts->fronts);
 	return err;
 }
 
@@ -455,6 +483,7 @@ void contexts_free(struct contexts *contexts)
 	context_chains__free(&contexts->chains);
 	vec_free(&contexts->nodes);
 	vec_free(&contexts->node_of);
+	fronts__free(&contexts->fronts);
 	context_crosstalk__free(&contexts->by_type);
 	context_crosstalk__free(&contexts->by_context);
 	free(contexts->row_chain);

@@ -11,6 +11,7 @@
 #define WHYLATE_ANALYSIS_CONTEXTS_H
 
 #include "analysis/context_chains.h"
+#include "analysis/fronts.h"
 #include "analysis/paths.h"
 
 #define CONTEXT_CHAIN_MAX 8
@@ -99,6 +100,7 @@ struct contexts {
 	VEC(struct context_part) parts;      /* none where no request was handed on */
 	struct context_crosstalk by_type;    /* chain and by_chain are 0 */
 	struct context_crosstalk by_context; /* likewise where no request was handed on */
+	struct fronts fronts;                /* all 0 without paths */
 	uint32_t *row_chain;                 /* by row: index into chains.items; NULL: no request was handed on */
 	struct idmap line_ids, node_ids, part_ids;
 	VEC(uint32_t) node_of; /* by id of node_ids */

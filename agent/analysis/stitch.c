@@ -338,6 +338,24 @@ static enum verdict judge(const struct stitch *stitch, const struct stitch_end *
 	return *delay_ns > DELAY_MAX_NS ? TOO_LONG : PLAUSIBLE;
 }
 
+/* The sends of a connection lie by sequence number. */
+static bool is_mixed(const struct stitch *stitch, uint32_t first, const struct stitch_end *receive)
+{
+	const struct stitch_end *send = &stitch->sends.items[first], *next;
+	uint32_t got = send->seq + send->bytes - receive->seq; /* bytes of the receive, so far */
+
+	for (size_t at = first + 1; got < receive->bytes && at < stitch->sends.cnt && at - first < LOOKS_MAX; at++) {
+		next = &stitch->sends.items[at];
+		if (next->session != send->session)
+			continue;
+		if (next->from_addr != send->from_addr || next->to_addr != send->to_addr ||
+		    next->seq - receive->seq != got || next->sid != send->sid)
+			return true;
+		got += next->bytes;
+	}
+	return got < receive->bytes;
+}
+
 static void match(struct join *join, size_t idx)
 {
 	struct stitch *stitch = join->stitch;
@@ -366,6 +384,7 @@ static void match(struct join *join, size_t idx)
 		stitch->unknown_peer += !found.cnt && !found.flow_is_known;
 		return;
 	}
+	match->mixed = is_mixed(stitch, match->send, receive);
 	if (cnt[PLAUSIBLE] != 1 || found.cnt > CANDIDATES_MAX)
 		match->certainty = WL_CERTAINTY_AMBIGUOUS;
 	if (match->certainty == WL_CERTAINTY_AMBIGUOUS)

@@ -38,6 +38,7 @@ struct stitch_end {
 struct stitch_match {
 	uint32_t send; /* index into sends, STITCH_NONE: nothing */
 	uint8_t certainty;
+	bool mixed; /* other bytes of it were sent for other intervals, or that is not known */
 };
 
 /* Recordings whose clocks were compared. */

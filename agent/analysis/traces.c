@@ -183,6 +183,8 @@ static int load_handoffs(struct traces *traces, struct trace_session *session, c
 			.to_ts = traces_graph_ts(traces, session, column_u64(col.to_ts, row)),
 			.sid = traces__graph_sid(session, column_u64(col.sid, row)),
 			.object = column_u64(col.object, row),
+			.from_sid = traces__graph_sid(session, column_u64(col.from_sid, row)),
+			.mixed = column_u64(col.mixed, row) != 0,
 			.queue_ns = column_u64(col.queue_ns, row),
 			.service_ns = column_u64(col.service_ns, row),
 			.from_pid = traces_graph_id(session, id_of(col.from_pid, row)),

@@ -197,6 +197,8 @@ void traces__complete(struct traces *traces, struct graph_handoff *handoff)
 	handoff->from_pid = traces_graph_id(from, send->pid);
 	handoff->from_tid = traces_graph_id(from, send->tid);
 	handoff->from_name = send->name;
+	handoff->from_sid = traces__graph_sid(from, send->sid);
+	handoff->mixed = traces->stitch.matches[at].mixed;
 	handoff->certainty = traces->stitch.matches[at].certainty;
 }
 

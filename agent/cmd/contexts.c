@@ -12,20 +12,21 @@
 #include <unistd.h>
 
 static const char help[] =
-	"Usage: whylate contexts DIR|SHARD… [--type NAME] [--tail p99] [--top 10] [--json|--folded]\n"
+	"Usage: whylate contexts DIR|SHARD… [--type NAME] [--tail p99] [--top 10] [--json|--folded|--requests]\n"
 	"Which types of requests take the program's time, how they were handed on, and which delay which.\n"
 	"      --type NAME   only these (tcp:80, 'GET /', a glob)\n"
 	"      --tail PCT    which requests count as late (default p99)\n"
 	"      --top N       lines per list (default 10; all)\n"
 	"      --json        one JSON object, schema whylate.contexts/1\n"
 	"      --folded      the call paths for flame graphs, type and context first\n"
+	"      --requests    every request, and which one asked for it: a JSON object a line\n"
 	"Record with --mode trace for hand-offs and who delays whom, with --stacks for call paths.\n";
 
 struct contexts_options {
 	struct dataset_filter filter;
 	double tail;
 	struct view_opts view;
-	bool json, folded;
+	bool json, folded, requests;
 };
 
 static int print(const struct contexts *contexts, const struct contexts_options *options)
@@ -33,9 +34,10 @@ static int print(const struct contexts *contexts, const struct contexts_options 
 	int err;
 
 	progress_end();
-	err = options->folded ? view_contexts_folded(stdout, contexts)
-	      : options->json ? view_contexts_json(stdout, contexts)
-			      : view_contexts_text(stdout, contexts, &options->view);
+	err = options->requests ? view_contexts_requests(stdout, contexts)
+	      : options->folded ? view_contexts_folded(stdout, contexts)
+	      : options->json   ? view_contexts_json(stdout, contexts)
+				: view_contexts_text(stdout, contexts, &options->view);
 
 	if (err)
 		log_error("cannot write: %s", strerror(-err));
@@ -96,8 +98,12 @@ static int run(const struct contexts_options *options, const char *const *names,
 
 #define O struct contexts_options
 static const struct option_row rows[] = {
-	OPTION_TEXT("type", 0, O, filter.type), OPTION_PERCENTILE("tail", O, tail),  OPTION_TOP(O, view.top),
-	OPTION_FLAG("json", 0, O, json),        OPTION_FLAG("folded", 0, O, folded),
+	OPTION_TEXT("type", 0, O, filter.type),
+	OPTION_PERCENTILE("tail", O, tail),
+	OPTION_TOP(O, view.top),
+	OPTION_FLAG("json", 0, O, json),
+	OPTION_FLAG("folded", 0, O, folded),
+	OPTION_FLAG("requests", 0, O, requests),
 };
 #undef O
 

@@ -65,6 +65,7 @@ struct graph_handoff {
 	uint64_t from_ts, to_ts;
 	uint64_t sid;                  /* the interval that goes from one to the other, 0: not known */
 	uint64_t object;               /* pipe, eventfd, timer, queue */
+	uint64_t from_sid;             /* socket, unix: the interval for which its first byte was sent, 0: not known */
 	uint64_t queue_ns, service_ns; /* block */
 	uint32_t from_pid, from_tid;
 	uint32_t to_pid, to_tid;
@@ -74,6 +75,7 @@ struct graph_handoff {
 	uint8_t kind;      /* enum wl_handoff */
 	uint8_t certainty; /* enum wl_certainty */
 	uint8_t mark;
+	uint8_t mixed; /* socket, unix: 1: other bytes of it were sent for other intervals */
 };
 
 /* What a path is walked of; kept by the caller. */

@@ -65,7 +65,8 @@ static uint64_t goroutine_waited_until(struct trace *trace, const struct wl_sock
 	return 0;
 }
 
-static int on_received(void *owner, const struct wl_socket_record *sent, const struct wl_socket_record *received)
+static int on_received(void *owner, const struct wl_socket_record *sent, const struct wl_socket_record *received,
+		       bool mixed)
 {
 	bool is_unix = received->family == AF_UNIX;
 	struct trace *trace = owner;
@@ -75,11 +76,13 @@ static int on_received(void *owner, const struct wl_socket_record *sent, const s
 		/* What a thread sends for an interval is received by one that need not know of it. */
 		.sid = received->sid || !sent ? received->sid : sent->sid,
 		.object = received->conn,
+		.from_sid = sent ? sent->sid : 0,
 		.to_pid = received->pid,
 		.to_tid = received->tid,
 		.kind = is_unix ? WL_HANDOFF_UNIX : WL_HANDOFF_SOCKET,
 		.certainty = sent ? WL_CERTAINTY_OBSERVED : WL_CERTAINTY_INFERRED,
 		.mark = !sent && trace_far_is(received) ? TRACE_FAR : 0,
+		.mixed = mixed,
 	};
 
 	trace_detail_make(&detail, received, false);
@@ -118,7 +121,7 @@ int trace__take_socket(struct trace *trace, const struct wl_socket_record *recor
 	if (record->direction == WL_REPLIED)
 		return 0;
 	if (record->direction == WL_REQUESTED)
-		return on_received(trace, NULL, record);
+		return on_received(trace, NULL, record, false);
 	return trace_sockets__take(trace->sockets, record, on_received, trace);
 }
 

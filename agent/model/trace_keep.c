@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include "model/asked.h"
 #include "model/trace_internal.h"
 
 #include <errno.h>
@@ -116,6 +117,7 @@ static int write_far_send(struct trace *trace, struct trace_far_send *send)
 	const struct graph_handoff handoff = {
 		.from_ts = record->ts,
 		.sid = record->sid,
+		.from_sid = record->sid,
 		.from_pid = record->pid,
 		.from_tid = record->tid,
 		.kind = WL_HANDOFF_SOCKET,
@@ -271,6 +273,14 @@ static int write_owners(struct trace *trace, const struct graph_interval *interv
 	return err;
 }
 
+/* Bytes with which it came, from a thread that is followed. */
+static int write_asked(struct trace *trace, const struct graph_interval *interval)
+{
+	struct graph_handoff *asked = graph_asked_by(trace->graph, interval);
+
+	return asked && asked->from_tid ? write_handoff(trace, asked) : 0;
+}
+
 int trace__keep_interval(struct trace *trace, const struct graph_interval *interval)
 {
 	struct path *path = &trace->path;
@@ -299,5 +309,7 @@ int trace__keep_interval(struct trace *trace, const struct graph_interval *inter
 	}
 	if (!err)
 		err = write_far(trace, interval->end_tid, interval->end_ts, interval->end_ts + TRACE_REPLY_NS);
+	if (!err)
+		err = write_asked(trace, interval);
 	return err ? err : write_owners(trace, interval);
 }

@@ -164,4 +164,6 @@ void trace_row_handoff(struct shard_row *row, struct trace_texts *texts, const s
 	}
 	set_known(row, HANDOFF_BYTES, detail ? detail->bytes : 0);
 	set_known(row, HANDOFF_LEFT_TS, detail ? detail->left_ts : 0);
+	set_known(row, HANDOFF_FROM_SID, handoff->from_sid);
+	set_known(row, HANDOFF_MIXED, handoff->mixed);
 }

@@ -130,8 +130,29 @@ static const struct wl_socket_record *find_send(const struct direction *directio
 	return NULL;
 }
 
+static bool has_byte_of(const struct wl_socket_record *received, const struct wl_socket_record *send)
+{
+	return covers(received, send->pos) || covers(send, received->pos);
+}
+
+/* Some bytes of what was received were sent for another interval than the first one, or by a call that is not known. */
+static bool is_mixed(const struct direction *direction, const struct wl_socket_record *first,
+		     const struct wl_socket_record *received)
+{
+	uint64_t last = received->pos + received->len - 1;
+	bool is_whole = covers(first, last);
+
+	for (uint32_t back = 1; !is_whole && back <= SENDS_MAX && back <= direction->send_cnt; back++) {
+		const struct wl_socket_record *send = &direction->sends[(direction->send_cnt - back) % SENDS_MAX];
+
+		if (has_byte_of(received, send) && send->sid != first->sid)
+			return true;
+	}
+	return !is_whole && !find_send(direction, last);
+}
+
 /* Receives that have waited for this send. */
-static int match_waiting(struct trace_sockets *sockets, const struct direction_key *key,
+static int match_waiting(struct trace_sockets *sockets, const struct direction *direction,
 			 const struct wl_socket_record *send, trace_sockets_match match, void *owner)
 {
 	size_t kept = 0;
@@ -141,8 +162,8 @@ static int match_waiting(struct trace_sockets *sockets, const struct direction_k
 		struct wl_socket_record *received = &sockets->waiting.items[i];
 		struct direction_key its = key_of(received);
 
-		if (!err && covers(send, received->pos) && !memcmp(&its, key, sizeof(its)))
-			err = match(owner, send, received);
+		if (!err && covers(send, received->pos) && !memcmp(&its, &direction->key, sizeof(its)))
+			err = match(owner, send, received, is_mixed(direction, send, received));
 		else
 			sockets->waiting.items[kept++] = *received;
 	}
@@ -162,10 +183,10 @@ int trace_sockets__take(struct trace_sockets *sockets, const struct wl_socket_re
 		send = find_send(direction, record->pos);
 		if (send) {
 			direction->used_ts = record->ts;
-			return match(owner, send, record);
+			return match(owner, send, record, is_mixed(direction, send, record));
 		}
 		if (sockets->waiting.cnt >= WAITING_MAX)
-			return match(owner, NULL, record);
+			return match(owner, NULL, record, false);
 		return vec_push(&sockets->waiting, *record);
 	}
 	direction = direction_make(sockets, &key);
@@ -173,7 +194,7 @@ int trace_sockets__take(struct trace_sockets *sockets, const struct wl_socket_re
 		return -ENOMEM;
 	direction->used_ts = record->ts ? record->ts : 1;
 	direction->sends[direction->send_cnt++ % SENDS_MAX] = *record;
-	return match_waiting(sockets, &key, record, match, owner);
+	return match_waiting(sockets, direction, record, match, owner);
 }
 
 int trace_sockets__settle(struct trace_sockets *sockets, uint64_t before_ts, trace_sockets_match match, void *owner)
@@ -182,7 +203,7 @@ int trace_sockets__settle(struct trace_sockets *sockets, uint64_t before_ts, tra
 	int err = 0;
 
 	while (!err && done < sockets->waiting.cnt && sockets->waiting.items[done].ts < before_ts)
-		err = match(owner, NULL, &sockets->waiting.items[done++]);
+		err = match(owner, NULL, &sockets->waiting.items[done++], false);
 	if (done)
 		memmove(sockets->waiting.items, sockets->waiting.items + done,
 			(sockets->waiting.cnt - done) * sizeof(*sockets->waiting.items));

@@ -18,9 +18,12 @@ struct trace_sockets;
 struct trace_sockets *trace_sockets__new(void);
 void trace_sockets__free(struct trace_sockets *sockets); /* NULL-safe */
 
-/* A receive, and the send in which its first byte was, or NULL: the other end is on another host, or was not seen. */
+/*
+ * A receive, and the send in which its first byte was, or NULL: the other end is on another host, or was not seen.
+ * mixed: other bytes of it were sent for other intervals, or that is not known.
+ */
 typedef int (*trace_sockets_match)(void *owner, const struct wl_socket_record *sent,
-				   const struct wl_socket_record *received);
+				   const struct wl_socket_record *received, bool mixed);
 
 /* One record, in order of time.  What `match` returns ends the call, or 0. */
 int trace_sockets__take(struct trace_sockets *sockets, const struct wl_socket_record *record, trace_sockets_match match,

@@ -196,6 +196,7 @@ int view_contexts_json(FILE *out, const struct contexts *contexts)
 	doc.err = put_types(&doc, root, contexts) ? -ENOMEM : doc.err;
 	put_crosstalk(&doc, root, contexts, false);
 	put_crosstalk(&doc, root, contexts, true);
+	json_fronts(&doc, root, &contexts->fronts);
 	if (put_tree(&doc, root, contexts, UINT32_MAX, UINT32_MAX))
 		doc.err = -ENOMEM;
 	return json_finish(out, &doc, root, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE);

@@ -286,6 +286,7 @@ int view_contexts_text(FILE *out, const struct contexts *contexts, const struct 
 		print_tree(&page, contexts, contexts->no_request, 6);
 	}
 	text_crosstalk(&page, contexts, opts->top);
+	text_fronts(&page, &contexts->fronts, opts->top);
 	if (!contexts->walked)
 		page__paragraph(&page, 0, "No chains of hand-offs and no crosstalk: record with --mode trace", 2);
 	if (!contexts->sample_cnt)

@@ -11,7 +11,7 @@
 
 /* --- by type ------------------------------------------------------------------------------------------------------ */
 
-static const char *way_of(uint8_t category)
+const char *view_way(uint8_t category)
 {
 	return category == WL_CATEGORY_LOCK ? "lock" : category == WL_CATEGORY_RUNQ ? "CPU" : "queue";
 }
@@ -29,7 +29,7 @@ static void print_by_type(struct page *page, const struct contexts *contexts, ui
 		const struct context_crossing *crossing = &contexts->by_type.items.items[i];
 
 		page__to(page, 2);
-		page__put(page, way_of(crossing->category));
+		page__put(page, view_way(crossing->category));
 		page__right(page, format_weighted(text, crossing->count), 20);
 		page__right(page, view_duration(text, sizeof(text), crossing->wait_ns / crossing->count), 32);
 		page__right(page, view_duration(text, sizeof(text), crossing->wait_ns), 43);

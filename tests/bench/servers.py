@@ -66,7 +66,10 @@ def find_program(name, *more_dirs):
 
 
 def on_cpus(which, argv):
-    """The command, confined to the server's ("server") or the load generator's ("load") half of the CPUs, or to one."""
+    """The command, confined to the server's ("server") or the load generator's ("load") half of the CPUs, or to one; "all":
+    to none of them."""
+    if which == "all":
+        return argv
     cpus = sorted(os.sched_getaffinity(0))
     half = (len(cpus) + 1) // 2
     if isinstance(which, int):

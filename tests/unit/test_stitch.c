@@ -4,6 +4,7 @@
 #include "test_shard_util.h"
 #include "unit.h"
 
+#include "analysis/fronts.h"
 #include "analysis/paths.h"
 #include "analysis/story.h"
 #include "view/export.h"
@@ -262,6 +263,34 @@ static void a_request_that_crosses_is_one_chain(void)
 	}
 }
 
+/* Requests of both hosts have the same numbers, and so have their threads. */
+static void a_request_of_one_host_asks_for_one_of_the_other(void)
+{
+	const struct story_of_two how = {
+		.back_ahead_ns = 7200 * (int64_t)S, .forth_ns = 60 * US, .back_ns = 60 * US, .first_seq = 1000};
+	struct fronts fronts;
+	size_t right = 0;
+	struct two two;
+
+	two_make(&two, &how);
+	CU_ASSERT_EQUAL_FATAL(fronts__make(&fronts, &two.traces), 0);
+	CU_ASSERT_EQUAL(fronts.links[FRONT_ASKED], CNT);
+	CU_ASSERT_EQUAL(fronts.links[FRONT_OUTSIDE], CNT);
+	for (size_t i = 0; i < two.traces.intervals.cnt; i++) {
+		const struct trace_interval *interval = &two.traces.intervals.items[i], *front;
+
+		if (strcmp(traces_string(&two.traces, interval->base.type), "tcp:7000") != 0)
+			continue;
+		front = &two.traces.intervals.items[fronts.of[i].front];
+		right += !strcmp(traces_string(&two.traces, front->base.type), "tcp:80") &&
+			 front->base.sid == interval->base.sid &&
+			 !strcmp(fronts_string(&fronts, fronts.programs[i]), "db on back");
+	}
+	CU_ASSERT_EQUAL(right, CNT);
+	fronts__free(&fronts);
+	two_free(&two);
+}
+
 static void asymmetric_delays_and_drift_are_within_what_is_said(void)
 {
 	const struct story_of_two how = {.back_ahead_ns = 300 * (int64_t)S,
@@ -497,6 +526,7 @@ static void exports_tell_the_hosts_apart(void)
 
 static const struct unit_test tests[] = {
 	{"a request that crosses is one chain", a_request_that_crosses_is_one_chain},
+	{"a request of one host asks for one of the other", a_request_of_one_host_asks_for_one_of_the_other},
 	{"asymmetric delays and drift are within what is said", asymmetric_delays_and_drift_are_within_what_is_said},
 	{"sequence numbers wrap round", sequence_numbers_wrap_round},
 	{"translated addresses are said and not guessed", translated_addresses_are_said_and_not_guessed},

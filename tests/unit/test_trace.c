@@ -112,13 +112,16 @@ struct matches {
 	uint32_t cnt;
 	struct {
 		uint32_t from_tid, to_tid;
+		bool mixed;
 	} items[32];
 };
 
-static int note_match(void *owner, const struct wl_socket_record *sent, const struct wl_socket_record *received)
+static int note_match(void *owner, const struct wl_socket_record *sent, const struct wl_socket_record *received,
+		      bool mixed)
 {
 	struct matches *matches = owner;
 
+	matches->items[matches->cnt].mixed = mixed;
 	matches->items[matches->cnt].from_tid = sent ? sent->tid : 0;
 	matches->items[matches->cnt++].to_tid = received->tid;
 	return 0;
@@ -195,6 +198,35 @@ static void a_receive_waits_for_a_send_that_returns_late(void)
 	CU_ASSERT_EQUAL(matches.cnt, 1);
 	CU_ASSERT_EQUAL(trace_sockets__settle(sockets, 4, note_match, &matches), 0);
 	CU_ASSERT(matches.cnt == 2 && !matches.items[1].from_tid && matches.items[1].to_tid == 21);
+	trace_sockets__free(sockets);
+}
+
+/* As a connection that several requests share has it. */
+static void bytes_for_several_intervals_are_mixed(void)
+{
+	struct wl_socket_record first = socket_record(1, 11, true, true, 100, 50),
+				second = socket_record(2, 11, true, true, 150, 50),
+				third = socket_record(3, 11, true, true, 200, 50);
+	struct trace_sockets *sockets = trace_sockets__new();
+	struct matches matches = {0};
+
+	first.sid = second.sid = 7;
+	third.sid = 8;
+	take_socket(sockets, first, &matches);
+	take_socket(sockets, second, &matches);
+	take_socket(sockets, third, &matches);
+	take_socket(sockets, socket_record(4, 20, false, true, 100, 50), &matches);
+	take_socket(sockets, socket_record(5, 20, false, true, 100, 100), &matches);
+	take_socket(sockets, socket_record(6, 20, false, true, 100, 101), &matches);
+	take_socket(sockets, socket_record(7, 20, false, true, 200, 50), &matches);
+	/* Who sent the last ten bytes is not known. */
+	take_socket(sockets, socket_record(8, 20, false, true, 200, 60), &matches);
+	/* The send of this one comes after it. */
+	take_socket(sockets, socket_record(9, 20, false, true, 250, 10), &matches);
+	take_socket(sockets, socket_record(10, 11, true, true, 250, 10), &matches);
+	CU_ASSERT_EQUAL_FATAL(matches.cnt, 6);
+	CU_ASSERT(!matches.items[0].mixed && !matches.items[1].mixed && matches.items[2].mixed);
+	CU_ASSERT(!matches.items[3].mixed && matches.items[4].mixed && !matches.items[5].mixed);
 	trace_sockets__free(sockets);
 }
 
@@ -520,6 +552,7 @@ int suite_trace(void)
 		{"a receive is matched by byte position", a_receive_is_matched_by_byte_position},
 		{"sequence numbers wrap around", sequence_numbers_wrap_around},
 		{"a receive waits for a send that returns late", a_receive_waits_for_a_send_that_returns_late},
+		{"bytes for several intervals are mixed", bytes_for_several_intervals_are_mixed},
 		{"addresses are written as people do", addresses_are_written_as_people_do},
 		{"a kept interval takes its chain along", a_kept_interval_takes_its_chain_along},
 		{"who may own a spin lock is kept along", who_may_own_a_spin_lock_is_kept_along},

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "model/asked.h"
+
+/* The receive and the pickup are two records of one call. */
+#define SAME_CALL_NS 20000ULL
+
+static uint64_t distance_ns(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : b - a;
+}
+
+struct graph_handoff *graph_asked_by(const struct graph *graph, const struct graph_interval *interval)
+{
+	uint64_t from_ts = interval->pickup_ts > SAME_CALL_NS ? interval->pickup_ts - SAME_CALL_NS : 0;
+	struct graph_handoff *nearest = NULL, *handoffs;
+	size_t cnt;
+
+	handoffs = graph__handoffs_to(graph, interval->tid, from_ts, interval->pickup_ts + SAME_CALL_NS, &cnt);
+	for (size_t i = 0; i < cnt; i++) {
+		struct graph_handoff *handoff = &handoffs[i];
+
+		if (handoff->kind != WL_HANDOFF_SOCKET && handoff->kind != WL_HANDOFF_UNIX)
+			continue;
+		if (!nearest ||
+		    distance_ns(handoff->to_ts, interval->pickup_ts) < distance_ns(nearest->to_ts, interval->pickup_ts))
+			nearest = handoff;
+	}
+	return nearest;
+}
