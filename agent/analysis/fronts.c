@@ -28,6 +28,31 @@ static const struct graph_handoff *asked_by(const struct fronts *fronts, const s
 	return graph_asked_by(session->graph, &there);
 }
 
+static bool same_connection(const struct fronts *fronts, const struct graph_handoff *a, const struct graph_handoff *b)
+{
+	const struct trace_socket *sockets = fronts->traces->sockets.items;
+
+	return a->kind == b->kind && a->object == b->object && sockets[a->row].from_addr == sockets[b->row].from_addr &&
+	       sockets[a->row].to_addr == sockets[b->row].to_addr;
+}
+
+/* What was read of the connection before the reply, on top of the bytes with which it came, was sent for others. */
+static bool has_others(const struct fronts *fronts, const struct trace_interval *interval,
+		       const struct graph_handoff *asked)
+{
+	const struct trace_session *session = session_of(fronts, interval);
+	uint64_t end_ts = traces_graph_ts(fronts->traces, session, interval->base.end_ts);
+	const struct graph_handoff *handoffs;
+	size_t cnt;
+
+	handoffs = graph__handoffs_to(session->graph, asked->to_tid, asked->to_ts, end_ts, &cnt);
+	for (size_t i = 0; i < cnt; i++)
+		if (&handoffs[i] != asked && same_connection(fronts, asked, &handoffs[i]) &&
+		    (handoffs[i].mixed || handoffs[i].from_sid != asked->from_sid))
+			return true;
+	return asked->mixed;
+}
+
 static void link_interval(struct fronts *fronts, uint32_t idx)
 {
 	const struct trace_interval *interval = &fronts->traces->intervals.items[idx], *asking;
@@ -39,7 +64,7 @@ static void link_interval(struct fronts *fronts, uint32_t idx)
 	if (!handoff || !handoff->from_tid)
 		return;
 	of->certainty = handoff->certainty;
-	if (handoff->mixed || handoff->certainty == WL_CERTAINTY_AMBIGUOUS) {
+	if (has_others(fronts, interval, handoff) || handoff->certainty == WL_CERTAINTY_AMBIGUOUS) {
 		of->link = FRONT_AMBIGUOUS;
 		return;
 	}

@@ -3,6 +3,7 @@
 #include "model/trace_internal.h"
 
 #include <errno.h>
+#include <string.h>
 
 /* Threads of which an interval's spin may have waited for one, and of those that are looked at. */
 #define OWNERS_MAX        16
@@ -10,6 +11,8 @@
 #define OWNER_LOOKS_MAX   4096
 #define OWNER_AWAY_NS     500000ULL
 #define OWNER_REACH_NS    10000000ULL
+/* Receives of an interval that are written. */
+#define ASKED_MAX 256
 
 static struct trace_names names_of(const struct trace *trace)
 {
@@ -273,12 +276,36 @@ static int write_owners(struct trace *trace, const struct graph_interval *interv
 	return err;
 }
 
-/* Bytes with which it came, from a thread that is followed. */
+static const struct trace_detail *detail_of(const struct trace *trace, const struct graph_handoff *handoff)
+{
+	uint32_t place = handoff->row % TRACE_DETAILS;
+
+	return trace->details[place].row == handoff->row ? &trace->details[place].detail : NULL;
+}
+
+static bool same_connection(const struct trace *trace, const struct graph_handoff *a, const struct graph_handoff *b)
+{
+	const struct trace_detail *detail_a = detail_of(trace, a), *detail_b = detail_of(trace, b);
+
+	return a->kind == b->kind && a->object == b->object && detail_a && detail_b &&
+	       !strcmp(detail_a->from_addr, detail_b->from_addr) && !strcmp(detail_a->to_addr, detail_b->to_addr);
+}
+
+/* The bytes with which it came, from a thread that is followed, and those that were read on top of them. */
 static int write_asked(struct trace *trace, const struct graph_interval *interval)
 {
-	struct graph_handoff *asked = graph_asked_by(trace->graph, interval);
+	struct graph_handoff *asked = graph_asked_by(trace->graph, interval), *handoffs;
+	size_t cnt;
+	int err;
 
-	return asked && asked->from_tid ? write_handoff(trace, asked) : 0;
+	if (!asked || !(asked->from_tid || asked->mark & TRACE_FAR))
+		return 0;
+	err = write_handoff(trace, asked);
+	handoffs = graph__handoffs_to(trace->graph, interval->tid, asked->to_ts, interval->end_ts, &cnt);
+	for (size_t i = 0; i < cnt && i < ASKED_MAX && !err; i++)
+		if (&handoffs[i] != asked && same_connection(trace, asked, &handoffs[i]))
+			err = write_handoff(trace, &handoffs[i]);
+	return err;
 }
 
 int trace__keep_interval(struct trace *trace, const struct graph_interval *interval)

@@ -116,6 +116,7 @@ static void put_request(struct json_doc *doc, struct json_object *object, const 
 	put_id(doc, object, "pid", interval->base.pid);
 	put_id(doc, object, "tid", interval->base.tid);
 	put_id(doc, object, "begin_ts", (int64_t)interval->base.begin_ts);
+	put_id(doc, object, "pickup_ts", (int64_t)interval->base.pickup_ts);
 	put_id(doc, object, "end_ts", (int64_t)interval->base.end_ts);
 	put_string(doc, object, "asked_by", link_names[of->link]);
 	put_string(doc, object, "certainty", asked ? certainty_name(of->certainty) : NULL);
