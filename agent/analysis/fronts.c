@@ -25,6 +25,7 @@ static const struct graph_handoff *asked_by(const struct fronts *fronts, const s
 
 	there.pickup_ts = traces_graph_ts(fronts->traces, session, there.pickup_ts);
 	there.tid = traces_graph_id(session, there.tid);
+	there.sid = traces_real_sid(fronts->traces, session, there.tid, there.sid);
 	return graph_asked_by(session->graph, &there);
 }
 
