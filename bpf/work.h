@@ -10,6 +10,7 @@
 #ifndef WHYLATE_BPF_WORK_H
 #define WHYLATE_BPF_WORK_H
 
+#include "handoff.h"
 #include "interval.h"
 
 struct task_key {
@@ -36,6 +37,7 @@ struct queued_task {
 	u64 sid;
 	u64 from_ts;
 	u64 queue;
+	u64 context; /* behind this hand-off */
 	u32 recorded;
 	u32 type;
 	u32 pid, tid;
@@ -155,6 +157,22 @@ static __always_inline bool keyed__take(struct thread *thread, u64 key, struct k
 	return true;
 }
 
+/* The context in which the interval comes out of a queue that the running thread puts it into. */
+VERIFIED_ONCE u64 queue_context(u64 sid)
+{
+	struct open_interval *open = open_find(sid);
+
+	return open ? context__behind(open->context, WL_HANDOFF_QUEUE) : 0;
+}
+
+static __always_inline void queue_goes_on(const struct queued_task *queued)
+{
+	struct open_interval *open = queued->context ? open_find(queued->sid) : NULL;
+
+	if (open)
+		open->context = queued->context;
+}
+
 /*
  * The task is part of the interval that the thread works for.  What the thread did for the interval until now is
  * accounted: if it turns to something else, the task, and the interval with it, has been in the queue from now on.
@@ -174,6 +192,7 @@ static __always_inline void task__enqueued(struct thread *thread, u64 addr, u64 
 	/* What the thread did until now is complete: a path may go on there. */
 	thread__cut(thread);
 	queued.from_ts = interval__hand_over(thread);
+	queued.context = queued.recorded ? queue_context(queued.sid) : 0;
 	bpf_map_update_elem(&queued_tasks, &task, &queued, BPF_ANY);
 }
 
@@ -236,6 +255,7 @@ static __always_inline bool task__dequeued(struct thread *thread, u64 addr, stru
 	next->sid = found->sid;
 	next->recorded = found->recorded;
 	next->type = found->type;
+	queue_goes_on(found);
 	if (cfg_knobs.trace)
 		queue__send(found, thread, addr);
 	bpf_map_delete_elem(&queued_tasks, &task);
