@@ -189,6 +189,7 @@ struct thread {
 	u32 other_pid; /* of the segment under way, see struct wl_segment_record */
 	u32 other_tid;
 	u32 segment_type; /* of segment_sid, as in the interval's record */
+	u32 send_unsure;  /* of several requests, for which one it sends is not known */
 	u64 other_ns;
 	u64 segment_sid; /* the interval that it works for since the segment under way began */
 };

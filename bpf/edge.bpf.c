@@ -384,7 +384,7 @@ static __noinline int socket__send(struct sock *sk, struct thread *thread, const
 		return 0;
 	}
 	record->ts = ts;
-	record->sid = thread->segment_sid;
+	record->sid = sends && thread->send_unsure ? 0 : thread->segment_sid;
 	record->conn = position->conn;
 	record->pos = position->first;
 	record->len = len;

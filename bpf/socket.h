@@ -366,6 +366,15 @@ static __always_inline bool conn_is_asked(struct conn *conn)
 	return sid && (!conn->recorded || open_find(sid));
 }
 
+/* Requests share the connection, which is tied to none; the thread may know for which one it writes. */
+static __always_inline void shared_asked(struct conn *conn, struct thread *thread)
+{
+	thread->send_unsure = !thread->goroutine && thread__others_ask(thread) && !asking_goes_on(thread);
+	if (!thread->send_unsure)
+		thread__asked(thread, thread->current_sid);
+	conn_untie(conn);
+}
+
 /* The thread connects it, or writes to it.  True: it is tied to the request that asks. */
 VERIFIED_ONCE bool conn_asked(struct conn *conn, struct thread *thread, bool sends)
 {
@@ -376,7 +385,7 @@ VERIFIED_ONCE bool conn_asked(struct conn *conn, struct thread *thread, bool sen
 	thread->asks++;
 	if (conn->is_shared) {
 		if (sends)
-			conn_untie(conn);
+			shared_asked(conn, thread);
 		return false;
 	}
 	if (conn->request.window != controls.window) {
@@ -390,6 +399,7 @@ VERIFIED_ONCE bool conn_asked(struct conn *conn, struct thread *thread, bool sen
 	else
 		knows = thread->goroutine || (conn->awaits && conn->request.sid == thread->current_sid) ||
 			!thread__others_ask(thread) || (sends && asking_goes_on(thread));
+	thread->send_unsure = sends && !knows;
 	if (knows && conn->awaits && !conn->is_connecting && conn->request.sid != thread->current_sid &&
 	    conn_is_asked(conn)) {
 		conn->is_shared = 1;
@@ -477,6 +487,7 @@ static __always_inline int sent(struct sock *sk, long ret)
 	thread = current_thread(cpu);
 	if (!thread)
 		return 0;
+	thread->send_unsure = 0;
 	goroutine__sync(thread);
 	conn = conn_find(sk);
 	if (cfg_knobs.goroutines)
