@@ -25,14 +25,14 @@ run_tests=("${build[@]}" libcunit1-dev llvm protobuf-compiler libcap2-bin python
 	apache2 mariadb-server mariadb-client sysbench golang-go chromium fonts-dejavu-core
 	clickhouse-server prometheus python3-scipy tmux zsh fish lighttpd haproxy python3-aiohttp)
 # Beside it, what only the live tests take that `make test` leaves out.
-run_rest=("${run_tests[@]}" golang-1.22-go golang-1.23-go)
+run_rest=("${run_tests[@]}" golang-1.22-go golang-1.23-go python3-mysqldb)
 # What a release may lack; the tests that need it are skipped with their reason.
 optional=" golang-1.22-go golang-1.23-go chromium clickhouse-server prometheus python3-scipy zsh fish libzookeeper-java "
 targets=("${build[@]}" python3 lighttpd haproxy squid varnish rabbitmq-server nats-server golang-go python3-flask
 	python3-aiohttp node-express default-jdk-headless dovecot-imapd exim4-daemon-light)
 lint=(clang-format-19 cppcheck llvm libclang-rt-19-dev)
 # The last line builds the servers of tests/bench/values from their sources, and the LLVM pass.
-bench=("${run_tests[@]}" bpftrace linux-perf trace-cmd wrk haproxy squid
+bench=("${run_tests[@]}" bpftrace linux-perf trace-cmd wrk haproxy squid python3-mysqldb
 	libapr1-dev libaprutil1-dev libpcre2-dev bison flex dpkg-dev llvm-19-dev)
 # tests/torture/cluster, scripts/fleet-demo: servers that are a cluster
 cluster=("${run_tests[@]}" libzookeeper-java default-jre-headless)
