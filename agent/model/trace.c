@@ -7,7 +7,7 @@
 
 /* The tables of order, sockets and details come out of the same purse as the graph. */
 #define GRAPH_SHARE(memory) ((memory) - (memory) / 4)
-/* An interval is looked at when the calls that belong to it have returned; a sender may lose its CPU before its does. */
+/* An interval is looked at when the calls that belong to it have returned; a sender may lose its CPU in one. */
 #define SETTLE_NS 20000000ULL
 /* A fault's stretches that are looked back at. */
 #define FAULT_LOOKS_MAX 64
