@@ -164,7 +164,7 @@ int fronts__add(struct fronts *fronts, uint32_t interval, double weight, double 
 
 	if (line_of(fronts, interval, &line))
 		return -ENOMEM;
-	line->fronts += fronts->of[interval].front == interval ? weight : 0;
+	line->own += fronts->of[interval].front == interval ? weight : 0;
 	line->count += weight;
 	line->cpu_ns += weight * cpu_ns;
 	line->wait_ns += weight * wait_ns;
@@ -220,7 +220,7 @@ static double fronts_of_type(const struct fronts *fronts, uint32_t type)
 
 	for (size_t i = 0; i < fronts->lines.cnt; i++)
 		if (fronts->lines.items[i].type == type)
-			cnt += fronts->lines.items[i].fronts;
+			cnt += fronts->lines.items[i].own;
 	return cnt;
 }
 
@@ -235,7 +235,6 @@ void fronts__settle(struct fronts *fronts)
 		line->cpu_share = line->cpu_share > 0 ? line->cpu_ns / line->cpu_share : NAN;
 	}
 	for (size_t i = 0; i < fronts->lines.cnt; i++)
-		if (!(fronts->lines.items[i].fronts > 0))
-			fronts->lines.items[i].fronts = fronts_of_type(fronts, fronts->lines.items[i].type);
+		fronts->lines.items[i].fronts = fronts_of_type(fronts, fronts->lines.items[i].type);
 	vec_sort(&fronts->crossings, compare_crossings);
 }

@@ -33,7 +33,8 @@ struct front_of {
 /* What the requests of one type at the front took in one program. */
 struct front_line {
 	uint32_t type, program; /* index into the strings */
-	double fronts;          /* weighted: requests at the front of that type */
+	double fronts;          /* weighted: requests at the front of that type … */
+	double own;             /* … that are of this program */
 	double count;           /* weighted: requests of the program */
 	double cpu_ns, wait_ns; /* weighted sums */
 	double cpu_share;       /* of what all requests of the program took; NAN: nothing */

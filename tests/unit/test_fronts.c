@@ -17,6 +17,7 @@
 #define PERIOD (1000 * US)
 #define WEB    100
 #define DB     200
+#define DISK   300
 /* Sids of the requests at the front of a round; those of the database are 1,000,000 more. */
 #define SID(k, admin) ((k) * 2 + (admin) + 1)
 #define BEHIND        1000000
@@ -57,12 +58,12 @@ static void put_asked(struct row_writer *to, uint32_t from_tid, uint32_t to_tid,
 }
 
 /*
- * In each round "GET /a" on thread 101 and "GET /admin" on 102 ask the database, threads 201 and 202, 10 µs later. The
- * statement of the latter takes 300 µs of the CPU and has a lock; that of the former waits for it for 200 µs and takes
- * 20 µs.  In round 3 the bytes for 201 were sent for several requests, in round 4 for one that was not kept; in round 5
- * more for another one, in round 6 for the same one, in round 7 for another one on another connection are read later.
- * In round 8 the call that read them was interrupted after the pickup; in round 9 its receive is lost, and only that of
- * a reply is there.
+ * The statement of /admin asks a third program.  In each round "GET /a" on thread 101 and "GET /admin" on 102 ask the
+ * database, threads 201 and 202, 10 µs later. The statement of the latter takes 300 µs of the CPU and has a lock; that
+ * of the former waits for it for 200 µs and takes 20 µs.  In round 3 the bytes for 201 were sent for several requests,
+ * in round 4 for one that was not kept; in round 5 more for another one, in round 6 for the same one, in round 7 for
+ * another one on another connection are read later. In round 8 the call that read them was interrupted after the
+ * pickup; in round 9 its receive is lost, and only that of a reply is there.
  */
 static void put_round(struct row_writer *to, uint64_t k)
 {
@@ -95,6 +96,10 @@ static void put_round(struct row_writer *to, uint64_t k)
 	row_put_segment(to, 201, wake_ts, wake_ts + 10 * US, "running", a + BEHIND);
 	row_put_interval(to, a + BEHIND, 201, "tcp:33 SELECT", locked_ts - 10 * US, wake_ts + 10 * US, 200 * US, 0);
 	row_put_interval(to, admin + BEHIND, 202, "tcp:33 UPDATE", asked_ts, wake_ts + 10 * US, 0, 0);
+	to->pid = DISK;
+	put_asked(to, 202, 301, asked_ts + 50 * US, 0, admin + BEHIND, admin + 2 * BEHIND, false);
+	row_put_segment(to, 301, asked_ts + 50 * US, asked_ts + 60 * US, "running", admin + 2 * BEHIND);
+	row_put_interval(to, admin + 2 * BEHIND, 301, "tcp:44", asked_ts + 50 * US, asked_ts + 60 * US, 0, 0);
 }
 
 static void whole_make(struct whole *whole)
@@ -110,6 +115,7 @@ static void whole_make(struct whole *whole)
 	row_put_thread(&to, DB, DB, "mariadbd");
 	row_put_thread(&to, DB, 201, "connection");
 	row_put_thread(&to, DB, 202, "connection");
+	row_put_thread(&to, DISK, DISK, "disk");
 	for (uint64_t k = 0; k < CNT; k++)
 		put_round(&to, k);
 	row_writer_close(&to);
@@ -148,7 +154,7 @@ static void who_asked_is_told_by_the_bytes(void)
 	whole_make(&whole);
 	fronts = &whole.contexts.fronts;
 	CU_ASSERT_EQUAL(fronts->links[FRONT_OUTSIDE], 2 * CNT + 1);
-	CU_ASSERT_EQUAL(fronts->links[FRONT_ASKED], 2 * CNT - 4);
+	CU_ASSERT_EQUAL(fronts->links[FRONT_ASKED], 3 * CNT - 4);
 	CU_ASSERT_EQUAL(fronts->links[FRONT_AMBIGUOUS], 2);
 	CU_ASSERT_EQUAL(fronts->links[FRONT_UNKNOWN], 1);
 	for (size_t i = 0; i < whole.traces.intervals.cnt; i++) {
@@ -157,7 +163,7 @@ static void who_asked_is_told_by_the_bytes(void)
 
 		CU_ASSERT_EQUAL(of->link == FRONT_ASKED, of->asked_by != FRONT_NONE);
 		CU_ASSERT_EQUAL(whole.traces.intervals.items[of->front].base.sid,
-				of->link == FRONT_ASKED ? sid - BEHIND : sid);
+				of->link == FRONT_ASKED ? sid % BEHIND : sid);
 	}
 	whole_free(&whole);
 }
@@ -177,6 +183,10 @@ static void what_is_behind_is_told_by_the_type_at_the_front(void)
 	CU_ASSERT_EQUAL(admin->count, CNT);
 	CU_ASSERT_EQUAL(admin->cpu_ns, CNT * 310. * US);
 	CU_ASSERT_EQUAL(admin->lock_ns, 0);
+	CU_ASSERT_EQUAL(admin->fronts, CNT);
+	CU_ASSERT_EQUAL(line_of(&whole.contexts.fronts, "tcp:80 GET /admin", "nginx")->fronts, CNT);
+	CU_ASSERT_EQUAL(line_of(&whole.contexts.fronts, "tcp:80 GET /admin", "disk")->fronts, CNT);
+	CU_ASSERT_EQUAL(line_of(&whole.contexts.fronts, "tcp:80 GET /admin", "disk")->count, CNT);
 	/* The four that nobody is known to have asked for have their own type at the front. */
 	CU_ASSERT_DOUBLE_EQUAL(admin->cpu_share, 310. / 330, 1e-9);
 	CU_ASSERT_EQUAL(line_of(&whole.contexts.fronts, "tcp:33 SELECT", "mariadbd")->count, 4);
@@ -235,13 +245,13 @@ static void fronts_are_printed(void)
 	whole_make(&whole);
 	text = printed(&whole.contexts, as_text);
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "What requests at the front take in mariadbd"));
-	CU_ASSERT_PTR_NOT_NULL(strstr(text, "196 requests asked for by another one; not known by which 1, by one of"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "296 requests asked for by another one; not known by which 1, by one of"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "Crosstalk at the front"));
 	free(text);
 	text = printed(&whole.contexts, view_contexts_json);
 	root = json_tokener_parse(text);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(root);
-	CU_ASSERT_EQUAL(array_len(root, "fronts"), 5);
+	CU_ASSERT_EQUAL(array_len(root, "fronts"), 6);
 	CU_ASSERT_EQUAL(array_len(root, "crosstalk_at_front"), 2);
 	json_object_put(root);
 	free(text);
@@ -252,7 +262,7 @@ static void fronts_are_printed(void)
 		CU_ASSERT_EQUAL(strncmp(json_object_get_string(value), "tcp:", 4), 0);
 		json_object_put(root);
 	}
-	CU_ASSERT_EQUAL(lines, 4 * CNT);
+	CU_ASSERT_EQUAL(lines, 5 * CNT);
 	free(text);
 	whole_free(&whole);
 }
