@@ -41,8 +41,11 @@ struct {
 	__type(value, struct stack_cpu);
 } stack_cpus SEC(".maps") __weak;
 
+/* NULL, and no map of them, where requests are calls of a function and no stack is sampled. */
 static __always_inline struct stack_cpu *this_scratch(u32 key)
 {
+	if (!cfg_knobs.stacks && !cfg_knobs.sockets)
+		return NULL;
 	return bpf_map_lookup_elem(&stack_cpus, &key);
 }
 
