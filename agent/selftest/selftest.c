@@ -239,6 +239,7 @@ bool stage_open(struct stage *stage, const char *name, enum stage_kind kind)
 	struct check *check;
 	int err;
 
+	log_progress("testing %s", name);
 	memcpy(opts.force_tier, stage->options->force_tier, sizeof(opts.force_tier));
 	err = target_tree(stage->witness.pid, &stage->processes);
 	if (!err && sockets)
@@ -347,6 +348,7 @@ int selftest_run(const struct selftest_options *options)
 		selftest_trace(&stage);
 	stage_close(&stage);
 	witness_stop(&stage.witness);
+	log_progress_end();
 	uname(&uts);
 	err = options->json ? checks_print_json(&list, uts.release, uts.machine)
 			    : checks_print_text(&list, uts.release, uts.machine);

@@ -82,6 +82,25 @@ static void test_self_test(void)
 	process_end(&process);
 }
 
+/* On a terminal it tells which part it is at, and leaves the line empty before the result. */
+static void test_progress(void)
+{
+	char command[700];
+	const char *const argv[] = {"script", "-qec", command, "/dev/null", NULL};
+	const struct launch launch = {.cpu = ANY_CPU};
+	struct process process = {0};
+	const char *first, *last;
+
+	snprintf(command, sizeof(command), "%s doctor --self-test", whylate_path());
+	if (process_launch_argv(&process, &launch, argv))
+		return;
+	CHECKF(process_wait(&process, 120) == 0, "%s", process_out(&process));
+	first = strstr(process_out(&process), "\r\033[Ktesting functions");
+	last = strstr(process_out(&process), "\r\033[Ktesting trace");
+	CHECKF(first && last && strstr(last, "\r\033[Kwhylate "), "%s", process_out(&process));
+	process_end(&process);
+}
+
 /* Whatever tiers this machine has beside its best ones; a tier that it lacks is refused, and said to be. */
 static void test_force_tier(void)
 {
@@ -295,6 +314,7 @@ static const struct live_test tests[] = {
 	{"self_test", test_self_test, SHORT}, {"force_tier", test_force_tier, REST},
 	{"usage", test_usage, SHORT},         {"btf", test_btf, SHORT},
 	{"confined", test_confined, SHORT},   {"file_capabilities", test_file_capabilities, SHORT},
+	{"progress", test_progress, REST},
 };
 
 int suite_selftest(void)
