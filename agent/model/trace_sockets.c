@@ -151,7 +151,14 @@ static bool is_mixed(const struct direction *direction, const struct wl_socket_r
 	return !is_whole && !find_send(direction, last);
 }
 
-/* Receives that have waited for this send. */
+static bool goes_there(const struct wl_socket_record *record, const struct direction_key *key)
+{
+	struct direction_key its = key_of(record);
+
+	return !memcmp(&its, key, sizeof(its));
+}
+
+/* Receives that have waited for this send: hundreds where a busy upstream is on another host, and few of them fit. */
 static int match_waiting(struct trace_sockets *sockets, const struct direction *direction,
 			 const struct wl_socket_record *send, trace_sockets_match match, void *owner)
 {
@@ -160,12 +167,11 @@ static int match_waiting(struct trace_sockets *sockets, const struct direction *
 
 	for (size_t i = 0; i < sockets->waiting.cnt; i++) {
 		struct wl_socket_record *received = &sockets->waiting.items[i];
-		struct direction_key its = key_of(received);
 
-		if (!err && covers(send, received->pos) && !memcmp(&its, &direction->key, sizeof(its)))
+		if (!err && covers(send, received->pos) && goes_there(received, &direction->key))
 			err = match(owner, send, received, is_mixed(direction, send, received));
-		else
-			sockets->waiting.items[kept++] = *received;
+		else if (kept++ != i)
+			sockets->waiting.items[kept - 1] = *received;
 	}
 	sockets->waiting.cnt = kept;
 	return err;
