@@ -97,8 +97,8 @@ static int export_limited(FILE *to, struct shard_reader *reader, const struct ex
 	err = options->format->run(out, reader, &source);
 	close_err = fclose(out) || fflush(to) ? (limited.err ?: -errno) : 0;
 	/* A format knows only that it could not write; a full disk is not a broken one. */
-	if (err == -EIO)
-		err = limited.err ?: close_err ?: err;
+	if (err == -EIO && (limited.err || close_err))
+		err = limited.err ?: close_err;
 	limited__free(&limited);
 	return err == EXPORT_SAID ? EXIT_FAILED : said(err ?: close_err, options, limited.exceeded);
 }
