@@ -70,7 +70,7 @@ struct trace {
 	struct graph *graph;
 	struct path path;
 	const target_mappings *mappings;
-	struct {
+	struct trace_handoff_detail {
 		uint32_t row; /* of the hand-off, 0: none */
 		bool written;
 		struct trace_detail detail;

@@ -47,19 +47,26 @@ static int write_wakeup(struct trace *trace, uint32_t tid, struct graph_wakeup *
 	return append(trace, SHARD_TABLE_WAKEUP);
 }
 
+/* NULL: a later one has its place. */
+static struct trace_handoff_detail *detail_of(const struct trace *trace, const struct graph_handoff *handoff)
+{
+	struct trace_handoff_detail *detail = &trace->details[handoff->row % TRACE_DETAILS];
+
+	return detail->row == handoff->row ? detail : NULL;
+}
+
 static int write_handoff(struct trace *trace, struct graph_handoff *handoff)
 {
-	uint32_t place = handoff->row % TRACE_DETAILS;
+	struct trace_handoff_detail *known = detail_of(trace, handoff);
 	struct trace_names names = names_of(trace);
-	bool known = trace->details[place].row == handoff->row;
 
 	/* A block request is known by two addresses, so its mark alone does not tell. */
-	if (handoff->mark & TRACE_WRITTEN || (known && trace->details[place].written))
+	if (handoff->mark & TRACE_WRITTEN || (known && known->written))
 		return 0;
 	handoff->mark |= TRACE_WRITTEN;
 	if (known)
-		trace->details[place].written = true;
-	trace_row_handoff(&trace->row, &trace->texts, handoff, known ? &trace->details[place].detail : NULL, &names);
+		known->written = true;
+	trace_row_handoff(&trace->row, &trace->texts, handoff, known ? &known->detail : NULL, &names);
 	return append(trace, SHARD_TABLE_HANDOFF);
 }
 
@@ -276,19 +283,13 @@ static int write_owners(struct trace *trace, const struct graph_interval *interv
 	return err;
 }
 
-static const struct trace_detail *detail_of(const struct trace *trace, const struct graph_handoff *handoff)
-{
-	uint32_t place = handoff->row % TRACE_DETAILS;
-
-	return trace->details[place].row == handoff->row ? &trace->details[place].detail : NULL;
-}
-
 static bool same_connection(const struct trace *trace, const struct graph_handoff *a, const struct graph_handoff *b)
 {
-	const struct trace_detail *detail_a = detail_of(trace, a), *detail_b = detail_of(trace, b);
+	const struct trace_handoff_detail *of_a = detail_of(trace, a), *of_b = detail_of(trace, b);
 
-	return a->kind == b->kind && a->object == b->object && detail_a && detail_b &&
-	       !strcmp(detail_a->from_addr, detail_b->from_addr) && !strcmp(detail_a->to_addr, detail_b->to_addr);
+	return a->kind == b->kind && a->object == b->object && of_a && of_b &&
+	       !strcmp(of_a->detail.from_addr, of_b->detail.from_addr) &&
+	       !strcmp(of_a->detail.to_addr, of_b->detail.to_addr);
 }
 
 /* The bytes with which it came, from a thread that is followed, and those that were read on top of them. */
