@@ -436,8 +436,7 @@ static int walk_paths(struct contexts_walk *walk)
 	}
 	settle_crosstalk(&contexts->by_type, &walk->sums);
 	settle_crosstalk(&contexts->by_context, &walk->sums);
-	fronts__settle(&contexts->fronts);
-	return err;
+	return err ? err : fronts__settle(&contexts->fronts);
 }
 
 int contexts_make(struct contexts *contexts, const struct dataset *dataset, const struct paths *paths,

@@ -5,7 +5,6 @@
 #include "model/asked.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -182,9 +181,10 @@ int fronts__add_wait(struct fronts *fronts, uint32_t interval, uint32_t other, u
 
 	if (fronts->of[interval].front == fronts->of[other].front)
 		return 0;
-	if (line_of(fronts, interval, &line) || front_type(fronts, interval, &fresh.type) ||
-	    front_type(fronts, other, &fresh.by_type) ||
-	    idmap__id(&fronts->crossing_ids, (uint64_t)fresh.type << 32 | fresh.by_type,
+	if (line_of(fronts, interval, &line) || front_type(fronts, other, &fresh.by_type))
+		return -ENOMEM;
+	fresh.type = line->type;
+	if (idmap__id(&fronts->crossing_ids, (uint64_t)fresh.type << 32 | fresh.by_type,
 		      (uint64_t)fresh.program << 8 | category, &id) ||
 	    (id == fronts->crossings.cnt && vec_push(&fronts->crossings, fresh)))
 		return -ENOMEM;
@@ -198,43 +198,30 @@ int fronts__add_wait(struct fronts *fronts, uint32_t interval, uint32_t other, u
 
 ORDER(compare_crossings, struct front_crossing, BY(b->wait_ns, a->wait_ns), BY(a->program, b->program),
       BY(a->type, b->type), BY(a->by_type, b->by_type));
-/* Of one program together: they were given the program's share for a moment. */
-ORDER(compare_lines, struct front_line, BY(b->cpu_share, a->cpu_share), BY(a->program, b->program),
+/* Of one program together. */
+ORDER(compare_lines, struct front_line, BY(b->program_cpu_ns, a->program_cpu_ns), BY(a->program, b->program),
       BY(b->cpu_ns, a->cpu_ns), BY(a->type, b->type));
 
-/* CPU time of all lines of a program. */
-static double program_cpu_ns(const struct fronts *fronts, uint32_t program)
+int fronts__settle(struct fronts *fronts)
 {
-	double sum_ns = 0;
+	/* By string: CPU time of all lines of a program, and requests at the front of a type. */
+	double *cpu_ns = calloc(fronts->strings.cnt + 1, sizeof(*cpu_ns));
+	double *of_type = calloc(fronts->strings.cnt + 1, sizeof(*of_type));
+	int err = cpu_ns && of_type ? 0 : -ENOMEM;
 
-	for (size_t i = 0; i < fronts->lines.cnt; i++)
-		if (fronts->lines.items[i].program == program)
-			sum_ns += fronts->lines.items[i].cpu_ns;
-	return sum_ns;
-}
-
-/* The requests at the front of that type, which lie on the line of their own program. */
-static double fronts_of_type(const struct fronts *fronts, uint32_t type)
-{
-	double cnt = 0;
-
-	for (size_t i = 0; i < fronts->lines.cnt; i++)
-		if (fronts->lines.items[i].type == type)
-			cnt += fronts->lines.items[i].own;
-	return cnt;
-}
-
-void fronts__settle(struct fronts *fronts)
-{
-	for (size_t i = 0; i < fronts->lines.cnt; i++)
-		fronts->lines.items[i].cpu_share = program_cpu_ns(fronts, fronts->lines.items[i].program);
-	vec_sort(&fronts->lines, compare_lines);
-	for (size_t i = 0; i < fronts->lines.cnt; i++) {
+	for (size_t i = 0; i < fronts->lines.cnt && !err; i++) {
+		cpu_ns[fronts->lines.items[i].program] += fronts->lines.items[i].cpu_ns;
+		of_type[fronts->lines.items[i].type] += fronts->lines.items[i].own;
+	}
+	for (size_t i = 0; i < fronts->lines.cnt && !err; i++) {
 		struct front_line *line = &fronts->lines.items[i];
 
-		line->cpu_share = line->cpu_share > 0 ? line->cpu_ns / line->cpu_share : NAN;
+		line->program_cpu_ns = cpu_ns[line->program];
+		line->fronts = of_type[line->type];
 	}
-	for (size_t i = 0; i < fronts->lines.cnt; i++)
-		fronts->lines.items[i].fronts = fronts_of_type(fronts, fronts->lines.items[i].type);
+	free(cpu_ns);
+	free(of_type);
+	vec_sort(&fronts->lines, compare_lines);
 	vec_sort(&fronts->crossings, compare_crossings);
+	return err;
 }

@@ -12,6 +12,8 @@
 
 #include "analysis/traces.h"
 
+#include <math.h>
+
 #define FRONT_NONE UINT32_MAX
 
 /* How it is known who asked. */
@@ -37,7 +39,7 @@ struct front_line {
 	double own;             /* … that are of this program */
 	double count;           /* weighted: requests of the program */
 	double cpu_ns, wait_ns; /* weighted sums */
-	double cpu_share;       /* of what all requests of the program took; NAN: nothing */
+	double program_cpu_ns;  /* weighted sum, of all lines of the program */
 	double lock_ns;         /* that they waited for locks which requests of others at the front had */
 };
 
@@ -75,8 +77,14 @@ int fronts__add(struct fronts *fronts, uint32_t interval, double weight, double 
 /* It waited for the other one; nothing where both are for one request at the front.  0 or -ENOMEM. */
 int fronts__add_wait(struct fronts *fronts, uint32_t interval, uint32_t other, uint8_t category, double weight,
 		     uint64_t ns);
-/* After all of them: shares and orders. */
-void fronts__settle(struct fronts *fronts);
+/* After all of them: what takes all lines, and orders.  0 or -ENOMEM. */
+int fronts__settle(struct fronts *fronts);
+
+/* Of what all requests of the program took; NAN: nothing. */
+static inline double front_cpu_share(const struct front_line *line)
+{
+	return line->program_cpu_ns > 0 ? line->cpu_ns / line->program_cpu_ns : NAN;
+}
 
 static inline const char *fronts_string(const struct fronts *fronts, uint32_t id)
 {

@@ -20,14 +20,16 @@ void text_crosstalk(struct page *page, const struct contexts *contexts, uint32_t
 
 /* text_fronts.c: what the requests of each type at the front took in the programs behind; `top` lines of each list. */
 void text_fronts(struct page *page, const struct fronts *fronts, uint32_t top);
-/* Every request of the recording, and who asked for it: a JSON object a line.  0 or -EIO, -ENOMEM. */
+/* json_fronts.c: the same; every request of the recording, and who asked for it, a JSON object a line: 0 or -EIO,
+ * -ENOMEM. */
 int view_contexts_requests(FILE *out, const struct contexts *contexts);
 struct json_doc;
 struct json_object;
 void json_fronts(struct json_doc *doc, struct json_object *root, const struct fronts *fronts);
 
-/* For what a crossing's requests wait. */
-const char *view_way(uint8_t category);
+/* text_crosstalk.c: the first columns of a crossing: what its requests wait for, how many, their mean and whole wait.
+ */
+void text_crossing(struct page *page, uint8_t category, double count, double wait_ns);
 
 /* The name of a type, by its index. */
 const char *view_type_name(const struct contexts *contexts, uint32_t type);

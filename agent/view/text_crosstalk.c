@@ -11,9 +11,20 @@
 
 /* --- by type ------------------------------------------------------------------------------------------------------ */
 
-const char *view_way(uint8_t category)
+static const char *way_of(uint8_t category)
 {
 	return category == WL_CATEGORY_LOCK ? "lock" : category == WL_CATEGORY_RUNQ ? "CPU" : "queue";
+}
+
+void text_crossing(struct page *page, uint8_t category, double count, double wait_ns)
+{
+	char text[FORMAT_SZ];
+
+	page__to(page, 2);
+	page__put(page, way_of(category));
+	page__right(page, format_weighted(text, count), 20);
+	page__right(page, view_duration(text, sizeof(text), wait_ns / count), 32);
+	page__right(page, view_duration(text, sizeof(text), wait_ns), 43);
 }
 
 static void print_by_type(struct page *page, const struct contexts *contexts, uint32_t top)
@@ -28,11 +39,7 @@ static void print_by_type(struct page *page, const struct contexts *contexts, ui
 	for (size_t i = 0; i < text_limit(contexts->by_type.items.cnt, top); i++) {
 		const struct context_crossing *crossing = &contexts->by_type.items.items[i];
 
-		page__to(page, 2);
-		page__put(page, view_way(crossing->category));
-		page__right(page, format_weighted(text, crossing->count), 20);
-		page__right(page, view_duration(text, sizeof(text), crossing->wait_ns / crossing->count), 32);
-		page__right(page, view_duration(text, sizeof(text), crossing->wait_ns), 43);
+		text_crossing(page, crossing->category, crossing->count, crossing->wait_ns);
 		page__right(page, format_share(text, crossing->tail_share), 56);
 		page__paragraph(page, 58, view_type_name(contexts, crossing->type), 58);
 		page__paragraph(page, 58,

@@ -188,7 +188,7 @@ static void what_is_behind_is_told_by_the_type_at_the_front(void)
 	CU_ASSERT_EQUAL(line_of(&whole.contexts.fronts, "tcp:80 GET /admin", "disk")->fronts, CNT);
 	CU_ASSERT_EQUAL(line_of(&whole.contexts.fronts, "tcp:80 GET /admin", "disk")->count, CNT);
 	/* The four that nobody is known to have asked for have their own type at the front. */
-	CU_ASSERT_DOUBLE_EQUAL(admin->cpu_share, 310. / 330, 1e-9);
+	CU_ASSERT_DOUBLE_EQUAL(front_cpu_share(admin), 310. / 330, 1e-9);
 	CU_ASSERT_EQUAL(line_of(&whole.contexts.fronts, "tcp:33 SELECT", "mariadbd")->count, 4);
 	whole_free(&whole);
 }
