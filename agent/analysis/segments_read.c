@@ -132,16 +132,15 @@ static void sum_losses(struct reading *reading)
 	}
 }
 
-/* One pass over some tables. */
-static int read_tables(struct reading *reading, struct shard_reader *reader, const char *const *tables, size_t cnt)
+static int read_clocks_and_losses(struct reading *reading, struct shard_reader *reader)
 {
+	static const char *const tables[] = {"session", "loss"};
 	const struct shard_block *block;
-	int err = shard_reader__select(reader, tables, cnt);
+	int err = shard_reader__select(reader, tables, 2);
 
 	while (!err && (err = shard_reader__next(reader, &block)) > 0)
-		err = !strcmp(block->table, "session") ? segments_take_anchors(&reading->rows, block)
-		      : !strcmp(block->table, "loss")  ? take_losses(reading, block)
-						       : segments_take_summaries(&reading->rows, block);
+		err = strcmp(block->table, "session") ? take_losses(reading, block)
+						      : segments_take_anchors(&reading->rows, block);
 	return err;
 }
 
@@ -241,7 +240,6 @@ static void end_culprits(struct segments_rows *rows)
 
 int segments_read(struct segments *segments, struct shard_reader *reader, const struct dataset_filter *filter)
 {
-	static const char *const first[] = {"session", "loss"}, *const second[] = {"summary"};
 	struct reading *reading = calloc(1, sizeof(*reading));
 	int err;
 
@@ -253,9 +251,9 @@ int segments_read(struct segments *segments, struct shard_reader *reader, const 
 	}
 	reading->rows.segments = segments;
 	reading->rows.filter = filter;
-	err = begin_culprits(&reading->rows) ?: read_tables(reading, reader, first, 2);
+	err = begin_culprits(&reading->rows) ?: read_clocks_and_losses(reading, reader);
 	if (!err && segments->length_ns >= 60000000000ULL)
-		err = read_tables(reading, reader, second, 1);
+		err = segments_take_summaries(&reading->rows, reader);
 	segments->from_summaries = segments->cnt > 0;
 	if (!err && !segments->cnt)
 		err = read_requests(&reading->rows, reader);

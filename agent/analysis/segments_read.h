@@ -42,8 +42,8 @@ int segments_at(struct segments_rows *rows, uint64_t wall_ns, struct segment **s
 int segment_sketch__reserve(struct segment_sketch *sketch, uint32_t first, uint32_t last);
 bool segments_want_host(const struct segments_rows *rows, const struct shard_block *block);
 
-/* segments_summaries.c: a block of the tables `session` and `summary`.  0 or -errno. */
+/* segments_summaries.c: a block of the table `session`, and then all of `summary`.  0 or -errno. */
 int segments_take_anchors(struct segments_rows *rows, const struct shard_block *block);
-int segments_take_summaries(struct segments_rows *rows, const struct shard_block *block);
+int segments_take_summaries(struct segments_rows *rows, struct shard_reader *reader);
 
 #endif

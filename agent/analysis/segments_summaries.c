@@ -211,12 +211,22 @@ static int take_culprits(struct segments_task *task, struct segment *segment, co
 	return err;
 }
 
-/* A block's rows: those of one segment are all of one task, and so are added in their order. */
+struct wanted_row {
+	uint64_t wall_ns;
+	uint32_t row, task;
+};
+
+/*
+ * A block's rows: those of one segment are all of one task, and so are added in their order.  Another task reads the
+ * next block meanwhile, which takes about as long.
+ */
 struct summary_rows {
 	struct segments_rows *rows;
+	struct shard_reader *reader;
+	const struct shard_block *block, *next; /* NULL: there is none */
+	unsigned next_slot;
 	struct summary_columns columns;
-	VEC(uint32_t) wanted;
-	VEC(uint64_t) wall_ns; /* of the wanted ones */
+	VEC(struct wanted_row) wanted;
 	size_t taken[SEGMENTS_TASKS], bad[SEGMENTS_TASKS];
 };
 
@@ -249,56 +259,82 @@ static int take_row(struct summary_rows *some, size_t task, uint32_t row, uint64
 				 : 0;
 }
 
+static int read_ahead(struct summary_rows *some)
+{
+	int ret = shard_reader__next_into(some->reader, some->next_slot, &some->next);
+
+	if (ret <= 0)
+		some->next = NULL;
+	return ret < 0 ? ret : 0;
+}
+
 static int take_task(void *ctx, size_t task, unsigned worker)
 {
 	struct summary_rows *some = ctx;
 	int err = 0;
 
 	(void)worker;
+	if (!task)
+		return read_ahead(some);
+	task--;
 	for (size_t i = 0; i < some->wanted.cnt && !err; i++)
-		if (some->wall_ns.items[i] / some->rows->segments->length_ns % SEGMENTS_TASKS == task)
-			err = take_row(some, task, some->wanted.items[i], some->wall_ns.items[i]);
+		if (some->wanted.items[i].task == task)
+			err = take_row(some, task, some->wanted.items[i].row, some->wanted.items[i].wall_ns);
 	return err;
 }
 
 /* Which rows, and the segments that they need. */
-static int choose_rows(struct summary_rows *some, uint32_t row_cnt, const struct segments_clock *clock)
+static int choose_rows(struct summary_rows *some, const struct segments_clock *clock)
 {
 	const struct dataset_filter *filter = some->rows->filter;
 	struct segment *segment;
 	size_t at;
 	int err = 0;
 
-	for (uint32_t row = 0; row < row_cnt && !err; row++) {
-		uint64_t wall_ns = column_u64(some->columns.begin_ts, row) - clock->mono_ns + clock->wall_ns;
+	some->columns = block_columns(some->block, SUMMARY, summary);
+	for (uint32_t row = 0; row < some->block->row_cnt && !err; row++) {
+		struct wanted_row wanted = {.row = row};
 
-		if (!time_is_wanted(filter, wall_ns) ||
+		wanted.wall_ns = column_u64(some->columns.begin_ts, row) - clock->mono_ns + clock->wall_ns;
+		if (!time_is_wanted(filter, wanted.wall_ns) ||
 		    (filter->type && !dataset_type_fits(column_text(some->columns.type, row), filter->type)))
 			continue;
-		err = segments_at(some->rows, wall_ns, &segment, &at);
-		if (!err && (vec_push(&some->wanted, row) || vec_push(&some->wall_ns, wall_ns)))
+		wanted.task = (uint32_t)(wanted.wall_ns / some->rows->segments->length_ns % SEGMENTS_TASKS);
+		err = segments_at(some->rows, wanted.wall_ns, &segment, &at);
+		if (!err && vec_push(&some->wanted, wanted))
 			err = -ENOMEM;
 	}
 	return err;
 }
 
-int segments_take_summaries(struct segments_rows *rows, const struct shard_block *block)
+static int take_block(struct summary_rows *some)
 {
-	struct summary_rows some = {.rows = rows, .columns = block_columns(block, SUMMARY, summary)};
+	struct segments_rows *rows = some->rows;
 	uint32_t id;
-	int err;
+	int err = 0;
 
-	if (!idmap__find(&rows->clock_ids, block->session_id, 0, &id) || !rows->clocks.items[id].wall_ns ||
-	    !segments_want_host(rows, block))
-		return 0;
-	err = choose_rows(&some, block->row_cnt, &rows->clocks.items[id]);
-	if (!err)
-		err = parallel_run(SEGMENTS_TASKS, take_task, &some);
+	some->wanted.cnt = 0;
+	some->next_slot = !some->next_slot;
+	if (idmap__find(&rows->clock_ids, some->block->session_id, 0, &id) && rows->clocks.items[id].wall_ns &&
+	    segments_want_host(rows, some->block))
+		err = choose_rows(some, &rows->clocks.items[id]);
+	return err ?: parallel_run(1 + SEGMENTS_TASKS, take_task, some);
+}
+
+int segments_take_summaries(struct segments_rows *rows, struct shard_reader *reader)
+{
+	static const char *const table = "summary";
+	struct summary_rows some = {.rows = rows, .reader = reader};
+	int err = shard_reader__select(reader, &table, 1) ?: read_ahead(&some);
+
+	while (!err && some.next) {
+		some.block = some.next;
+		err = take_block(&some);
+	}
 	for (size_t task = 0; task < SEGMENTS_TASKS; task++) {
 		rows->segments->rows += some.taken[task];
 		rows->segments->bad_rows += some.bad[task];
 	}
 	vec_free(&some.wanted);
-	vec_free(&some.wall_ns);
 	return err;
 }

@@ -14,10 +14,12 @@ struct shard_reader {
 	struct shard_inputs inputs;
 	struct shard_file file; /* fd < 0: the next one is to be opened */
 	struct shard_damages damages;
-	struct shard_unpacker unpacker;
 	struct shard_buf body;
-	struct shard_block_header header; /* of the block at hand */
-	struct shard_block block;
+	struct reader_slot {
+		struct shard_unpacker unpacker;
+		struct shard_block_header header;
+		struct shard_block block;
+	} slots[SHARD_READER_SLOTS];
 	bool select_all;
 	VEC(char *) selected;
 };
@@ -107,16 +109,16 @@ static void reader__leave_file(struct shard_reader *reader)
 	reader->file.idx++;
 }
 
-/* 1: *block is set; 0: this block is of no use; -errno. */
-static int reader__decode(struct shard_reader *reader)
+/* 1: the slot's block is set; 0: this block is of no use; -errno. */
+static int reader__decode(struct shard_reader *reader, struct reader_slot *slot)
 {
-	const struct shard_block_header *header = &reader->header;
-	struct shard_block *block = &reader->block;
+	const struct shard_block_header *header = &slot->header;
+	struct shard_block *block = &slot->block;
 	int err = shard_file__body(&reader->file, header, &reader->body);
 
 	if (err)
 		return err > 0 ? 0 : err;
-	err = shard_unpacker__unpack(&reader->unpacker, header, reader->body.items, block);
+	err = shard_unpacker__unpack(&slot->unpacker, header, reader->body.items, block);
 	if (err == -EBADMSG)
 		return shard_file__refuse(&reader->file, "malformed block");
 	if (err == -ENOTSUP)
@@ -137,8 +139,9 @@ static void reader__tell_progress(const struct shard_reader *reader)
 	progress_done(1000 * file->idx + (file->sz ? 1000 * file->off / file->sz : 0), 1000 * reader->inputs.cnt);
 }
 
-int shard_reader__next(struct shard_reader *reader, const struct shard_block **block)
+int shard_reader__next_into(struct shard_reader *reader, unsigned slot_no, const struct shard_block **block)
 {
+	struct reader_slot *slot = &reader->slots[slot_no];
 	int ret;
 
 	while (reader->file.idx < reader->inputs.cnt) {
@@ -148,25 +151,30 @@ int shard_reader__next(struct shard_reader *reader, const struct shard_block **b
 				return ret;
 			continue;
 		}
-		ret = shard_file__next(&reader->file, &reader->header);
+		ret = shard_file__next(&reader->file, &slot->header);
 		if (ret <= 0) {
 			reader__leave_file(reader);
 			if (ret < 0)
 				return ret;
 			continue;
 		}
-		if (!reader__wants(reader, &reader->header))
+		if (!reader__wants(reader, &slot->header))
 			continue;
-		ret = reader__decode(reader);
+		ret = reader__decode(reader, slot);
 		if (ret < 0)
 			return ret;
 		if (ret) {
 			reader__tell_progress(reader);
-			*block = &reader->block;
+			*block = &slot->block;
 			return 1;
 		}
 	}
 	return 0;
+}
+
+int shard_reader__next(struct shard_reader *reader, const struct shard_block **block)
+{
+	return shard_reader__next_into(reader, 0, block);
 }
 
 void shard_reader__rewind(struct shard_reader *reader)
@@ -198,7 +206,8 @@ void shard_reader__free(struct shard_reader *reader)
 	shard_file__close(&reader->file);
 	shard_inputs__clear(&reader->inputs);
 	shard_damages__clear(&reader->damages);
-	shard_unpacker__clear(&reader->unpacker);
+	for (unsigned i = 0; i < SHARD_READER_SLOTS; i++)
+		shard_unpacker__clear(&reader->slots[i].unpacker);
 	vec_free(&reader->body);
 	reader__unselect(reader);
 	vec_free(&reader->selected);

@@ -10,6 +10,8 @@
 #include "shard/block.h"
 #include "shard/damage.h"
 
+#define SHARD_READER_SLOTS 2
+
 struct shard_reader;
 
 /*
@@ -29,6 +31,12 @@ int shard_reader__select(struct shard_reader *reader, const char *const *tables,
  * Damage is passed over and recorded.
  */
 int shard_reader__next(struct shard_reader *reader, const struct shard_block **block);
+
+/*
+ * The same for those who read ahead, on another thread if they like: *block is valid until the next call with this slot,
+ * which is below SHARD_READER_SLOTS.
+ */
+int shard_reader__next_into(struct shard_reader *reader, unsigned slot, const struct shard_block **block);
 
 /* Starts over at the first file, with the same tables. */
 void shard_reader__rewind(struct shard_reader *reader);
