@@ -6,6 +6,7 @@
 #include "base/loghist.h"
 #include "base/names.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -45,15 +46,55 @@ static bool is_weight(double weight)
 	return isfinite(weight) && weight > 0 && weight < WEIGHT_MAX;
 }
 
-/* Digits, up to 15 of them; *text goes behind them. */
-static inline uint64_t take_digits(const char **text)
-{
-	const char *c = *text, *end = c + 15;
-	uint64_t whole = 0;
+/* A text that ends with a NUL, at `end`. */
+struct cursor {
+	const char *at, *end;
+};
 
+static struct cursor cursor_of(const char *text)
+{
+	return (struct cursor){text, text + strlen(text)};
+}
+
+/*
+ * Up to seven digits at once, where eight bytes are left: how many.  A byte that is no digit has its highest bit set
+ * after the sum (a carry can only reach bytes behind such a one); then pairs, fours and eights of digits are joined by
+ * multiplication.  0: none, or more than seven.
+ */
+static inline unsigned take_short(const struct cursor *text, uint64_t *whole)
+{
+	uint64_t eight, others;
+	unsigned cnt;
+
+	if (text->end - text->at < 8)
+		return 0;
+	memcpy(&eight, text->at, sizeof(eight));
+	eight = le64toh(eight) ^ 0x3030303030303030;
+	others = ((eight + 0x7676767676767676) | eight) & 0x8080808080808080;
+	cnt = others ? (unsigned)__builtin_ctzll(others) / 8 : 0;
+	if (!cnt)
+		return 0;
+	eight <<= 64 - 8 * cnt;
+	eight = (eight & 0x0f0f0f0f0f0f0f0f) * (1 + (10 << 8)) >> 8;
+	eight = (eight & 0x00ff00ff00ff00ff) * (1 + (100 << 16)) >> 16;
+	*whole = (eight & 0x0000ffff0000ffff) * (1 + (10000ULL << 32)) >> 32;
+	return cnt;
+}
+
+/* Digits, up to 15 of them; the cursor goes behind them. */
+static inline uint64_t take_digits(struct cursor *text)
+{
+	const char *c = text->at, *end = c + 15;
+	uint64_t whole = 0;
+	unsigned cnt = take_short(text, &whole);
+
+	if (cnt) {
+		text->at += cnt;
+		return whole;
+	}
 	while (c < end && (unsigned)(*c - '0') < 10)
 		whole = whole * 10 + (uint64_t)(*c++ - '0');
-	*text = c;
+	text->at = c;
 	return whole;
 }
 
@@ -67,19 +108,19 @@ static inline bool ends(char c)
  * A number without a sign.  Up to 15 digits and a power of ten up to 22 are exact, so that their product or quotient is
  * rounded once, as by strtod(), which takes the others.  NAN: none.
  */
-static inline double take_number(const char **text)
+static inline double take_number(struct cursor *text)
 {
 	static const double tens[] = {1,    1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
 				      1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-	const char *from = *text, *c;
+	const char *from = text->at, *c;
 	uint64_t whole = take_digits(text);
 	int power = 0;
 	char *end;
 	double number;
 
-	if (*text > from && ends(**text))
+	if (text->at > from && ends(*text->at))
 		return (double)whole;
-	c = *text;
+	c = text->at;
 	if (c > from && *c == '.')
 		for (c++; c - from <= 15 && (unsigned)(*c - '0') < 10; c++, power--)
 			whole = whole * 10 + (uint64_t)(*c - '0');
@@ -88,35 +129,35 @@ static inline double take_number(const char **text)
 		c += 4;
 	}
 	if (c > from && ends(*c)) {
-		*text = c;
+		text->at = c;
 		return power < 0 ? (double)whole / tens[-power] : (double)whole * tens[power];
 	}
 	number = strtod(from, &end);
-	*text = end;
+	text->at = end;
 	return end == from ? NAN : number;
 }
 
 /* "CLASS:WEIGHT …": 0, -EBADMSG (then nothing was added) or -ENOMEM. */
-static int take_sketch(struct segments_task *parsed, struct segment_sketch *sketch, const char *text)
+static int take_sketch(struct segments_task *parsed, struct segment_sketch *sketch, struct cursor text)
 {
 	uint32_t first = LOGHIST_CLASS_CNT, last = 0, cnt = 0;
 
-	while (*text) {
-		const char *from = text;
+	while (*text.at) {
+		const char *from = text.at;
 		uint64_t class_no = take_digits(&text);
 		double weight;
 
-		if (text == from || *text != ':' || class_no >= LOGHIST_CLASS_CNT || cnt == LOGHIST_CLASS_CNT)
+		if (text.at == from || *text.at != ':' || class_no >= LOGHIST_CLASS_CNT || cnt == LOGHIST_CLASS_CNT)
 			return -EBADMSG;
-		text++;
+		text.at++;
 		weight = take_number(&text);
-		if ((*text && *text != ' ') || !(weight > 0) || !(weight < WEIGHT_MAX))
+		if ((*text.at && *text.at != ' ') || !(weight > 0) || !(weight < WEIGHT_MAX))
 			return -EBADMSG;
 		parsed->class_nos[cnt] = (uint32_t)class_no;
 		parsed->weights[cnt++] = weight;
 		first = class_no < first ? (uint32_t)class_no : first;
 		last = class_no > last ? (uint32_t)class_no : last;
-		text += *text == ' ';
+		text.at += *text.at == ' ';
 	}
 	if (!cnt)
 		return 0;
@@ -128,16 +169,16 @@ static int take_sketch(struct segments_task *parsed, struct segment_sketch *sket
 }
 
 /*
- * The category that a word names, or -1: one of a newer recorder, or no word at all, and then *text stays.  They are
- * written in their order, so the one behind the last is tried first.
+ * The category that a word names, or -1: one of a newer recorder, or no word at all, and then the cursor stays.  They
+ * are written in their order, so the one behind the last is tried first.
  */
-static int take_category(const char **text, char stop, int last)
+static int take_category(struct cursor *text, char stop, int last)
 {
 	const char *end;
 
 	for (int i = 1; i <= WL_CATEGORY_CNT; i++) {
 		int category = (last + i) % WL_CATEGORY_CNT;
-		const char *name = category_name((enum wl_category)category), *c = *text;
+		const char *name = category_name((enum wl_category)category), *c = text->at;
 
 		while (*name && *c == *name) {
 			c++;
@@ -145,28 +186,28 @@ static int take_category(const char **text, char stop, int last)
 		}
 		if (*name || *c != stop)
 			continue;
-		*text = c + 1;
+		text->at = c + 1;
 		return category;
 	}
-	end = strchr(*text, stop);
-	*text = end ? end + 1 : *text;
+	end = strchr(text->at, stop);
+	text->at = end ? end + 1 : text->at;
 	return -1;
 }
 
-static void take_categories(struct segment *segment, const char *text)
+static void take_categories(struct segment *segment, struct cursor text)
 {
 	int last = -1;
 
-	while (*text) {
+	while (*text.at) {
 		int category = take_category(&text, ':', last);
 		double ns = take_number(&text);
 
-		if (*text && *text != ' ')
+		if (*text.at && *text.at != ' ')
 			return;
 		if (category >= 0 && isfinite(ns) && ns > 0)
 			segment->category_ns[category] += ns;
 		last = category < 0 ? last : category;
-		text += *text == ' ';
+		text.at += *text.at == ' ';
 	}
 }
 
@@ -186,27 +227,27 @@ static int add_culprit(struct segment *segment, int category, uint32_t what, dou
 }
 
 /* "CATEGORY NS WHAT" a line.  0 or -ENOMEM. */
-static int take_culprits(struct segments_task *task, struct segment *segment, const char *text)
+static int take_culprits(struct segments_task *task, struct segment *segment, struct cursor text)
 {
 	char what[512];
 	uint32_t id;
 	int err = 0, category = -1;
 
-	while (*text && !err) {
+	while (*text.at && !err) {
 		double ns;
 		size_t len;
 
 		category = take_category(&text, ' ', category);
 		ns = category >= 0 ? take_number(&text) : NAN;
-		if (category < 0 || *text != ' ' || !is_weight(ns / 1e6))
+		if (category < 0 || *text.at != ' ' || !is_weight(ns / 1e6))
 			return 0;
-		len = strcspn(++text, "\n");
+		len = strcspn(++text.at, "\n");
 		if (len && len < sizeof(what)) {
-			memcpy(what, text, len);
+			memcpy(what, text.at, len);
 			what[len] = '\0';
 			err = intern__id(&task->culprits, what, &id) ?: add_culprit(segment, category, id, ns);
 		}
-		text += len + (text[len] == '\n');
+		text.at += len + (text.at[len] == '\n');
 	}
 	return err;
 }
@@ -243,7 +284,8 @@ static int take_row(struct summary_rows *some, size_t task, uint32_t row, uint64
 	if (!err && (!is_weight(count) || !isfinite(sum_ns)))
 		err = -EBADMSG;
 	if (!err)
-		err = take_sketch(&some->rows->tasks[task], &segment->blocks[at], column_text(columns->sketch, row));
+		err = take_sketch(&some->rows->tasks[task], &segment->blocks[at],
+				  cursor_of(column_text(columns->sketch, row)));
 	some->bad[task] += err == -EBADMSG;
 	if (err)
 		return err == -EBADMSG ? 0 : err;
@@ -254,8 +296,9 @@ static int take_row(struct summary_rows *some, size_t task, uint32_t row, uint64
 	if (!is_weight(column_f64_or(columns->category_count, row, 0)))
 		return 0;
 	segment->category_count += column_f64_or(columns->category_count, row, 0);
-	take_categories(segment, column_text(columns->categories, row));
-	return columns->culprits ? take_culprits(&some->rows->tasks[task], segment, column_text(columns->culprits, row))
+	take_categories(segment, cursor_of(column_text(columns->categories, row)));
+	return columns->culprits ? take_culprits(&some->rows->tasks[task], segment,
+						 cursor_of(column_text(columns->culprits, row)))
 				 : 0;
 }
 

@@ -33,8 +33,8 @@ int shard_reader__select(struct shard_reader *reader, const char *const *tables,
 int shard_reader__next(struct shard_reader *reader, const struct shard_block **block);
 
 /*
- * The same for those who read ahead, on another thread if they like: *block is valid until the next call with this slot,
- * which is below SHARD_READER_SLOTS.
+ * The same for those who read ahead, on another thread if they like: *block is valid until the next call with this
+ * slot, which is below SHARD_READER_SLOTS.
  */
 int shard_reader__next_into(struct shard_reader *reader, unsigned slot, const struct shard_block **block);
 
