@@ -105,7 +105,7 @@ static void print_loss(struct page *page, const struct report *report)
 	else if (report->records_lost_share > 0)
 		page__put(page, format_share(text, report->records_lost_share));
 	else
-		page__put(page, "no request");
+		page__put(page, "of detail only");
 	page__style(page, PAGE_PLAIN);
 }
 
