@@ -31,10 +31,17 @@ static __always_inline bool go__read_registers(struct go_registers *regs, const 
 	       !bpf_probe_read_user(&regs->bp, sizeof(u64), (void *)(at + layout->sched_sz - sizeof(u64)));
 }
 
-static __always_inline u64 go__key(const struct go_registers *regs)
+/*
+ * A function of its own: with its unrolled loop in goroutine__sample(), the x86 JIT compiler of Linux 6.18 finds no
+ * lengths of jumps there that stay the same from pass to pass, and refuses the program ("bpf_jit: fatal error").
+ */
+VERIFIED_ONCE u64 go__key(const struct go_registers *regs)
 {
-	u64 frame[2], bp = regs->bp, key = mix(image_of(bpf_get_current_task_btf()) + regs->pc);
+	u64 frame[2], bp = regs ? regs->bp : 0, key;
 
+	if (!regs)
+		return 0;
+	key = mix(image_of(bpf_get_current_task_btf()) + regs->pc);
 	for (int i = 0; i < GO_KEY_FRAMES; i++) {
 		if (!bp || bpf_probe_read_user(frame, sizeof(frame), (void *)bp))
 			break;
