@@ -393,6 +393,7 @@ test: setup-build
 	@$(MAKE) --no-print-directory $(jobs) -O unit browser screen others live-programs planted
 	@$(MAKE) --no-print-directory live-short
 	@$(run_planted) --dozen
+	@$(run_targets) --short $(targets_quick)
 
 # No chain of calls on the kernel side takes more stack than Linux 6.1 grants; the kernels that run tests grant more.
 stack: $(BUILD)/whylate.bpf.o
@@ -508,7 +509,8 @@ $(BUILD)/whylate-values-schema.so: llvm/values_schema.cc
 	@mkdir -p $(@D)
 	$(Q)$(CXX) -std=c++17 -O2 -fPIC -shared -fno-rtti -Wall -Wextra -Werror -D_GNU_SOURCE -isystem $(LLVM_INCLUDE) $< -o $@
 
-# Those that take no more than `make test` installs and half a minute each; the long form has all.
+# Those that take no more than `make test` installs, which runs them as well; the long form has all.
+run_targets = WHYLATE=$(abspath $(BUILD)/whylate) GOCACHE=$(abspath $(BUILD))/go-cache tests/targets/run
 targets_quick := lighttpd haproxy aiohttp $(if $(GO),go)
 targets: setup-test
 	@$(MAKE) --no-print-directory targets-run TARGETS='$(or $(TARGETS),$(targets_quick))'
@@ -517,7 +519,7 @@ targets-all: setup-targets
 	@$(MAKE) --no-print-directory targets-run
 
 targets-run: build
-	@WHYLATE=$(abspath $(BUILD)/whylate) GOCACHE=$(abspath $(BUILD))/go-cache tests/targets/run $(FLAGS) $(TARGETS)
+	@$(run_targets) $(FLAGS) $(TARGETS)
 
 bench-goroutines: setup-bench
 	@$(MAKE) --no-print-directory $(jobs) build $(BUILD)/goroutines/server
