@@ -486,6 +486,72 @@ cleanup:
 	recording_end(&recording);
 }
 
+/* --- code that is made while it runs ------------------------------------------------------------------------------ */
+
+/* The agent looks for what was added more often. */
+#define READ_AGAIN_NS (500 * 1000000ULL)
+
+struct jit_rows {
+	uint64_t pid, early, late, first_late_ts, last_early_ts;
+};
+
+static void take_jit_row(void *owner, const struct stack_row *row)
+{
+	struct jit_rows *rows = owner;
+
+	if (row->pid != rows->pid)
+		return;
+	if (strstr(row->frames, "early_code")) {
+		rows->early++;
+		if (row->ts > rows->last_early_ts)
+			rows->last_early_ts = row->ts;
+	} else if (strstr(row->frames, "late_code")) {
+		if (!rows->late++ || row->ts < rows->first_late_ts)
+			rows->first_late_ts = row->ts;
+	}
+}
+
+/* The names are those that its code had when the stack was taken, in one and the same place. */
+static void record_jitted(const char *name)
+{
+	struct recording recording = {0};
+	struct jit_rows rows = {0};
+	struct workload workload;
+	struct stacks_seen seen;
+	uint64_t changed_ts;
+
+	if (!workload_start(&workload, name, 6) ||
+	    !recording_start(&recording, name, workload.server_pid, "--stacks=499 --tail none --budget 100%%"))
+		goto cleanup;
+	rows.pid = (uint64_t)workload.server_pid;
+	workload_go(&workload);
+	if (!workload_finish(&workload, 30))
+		goto cleanup;
+	recording_stop(&recording);
+	changed_ts = (uint64_t)json_object_get_int64(json_at(workload.result, "changed_ts"));
+	if (!CHECK(changed_ts) || !stacks_read(&seen, recording.dir.s, take_jit_row, &rows))
+		goto cleanup;
+	CHECKF(rows.early > 20 && rows.late > 20, "%lu of early code, %lu of late code, of %lu", rows.early, rows.late,
+	       seen.row_cnt);
+	CHECKF(rows.last_early_ts < changed_ts + READ_AGAIN_NS, "%.3f s after it was gone",
+	       (double)(int64_t)(rows.last_early_ts - changed_ts) / NS_PER_SEC);
+	CHECKF(rows.first_late_ts >= changed_ts, "%.3f s before it was there",
+	       (double)(int64_t)(changed_ts - rows.first_late_ts) / NS_PER_SEC);
+cleanup:
+	recording_end(&recording);
+	workload_end(&workload);
+}
+
+static void test_perf_map(void)
+{
+	record_jitted("jitted");
+}
+
+static void test_jitdump(void)
+{
+	record_jitted("jitted_dump");
+}
+
 int suite_stacks(void)
 {
 	static const struct live_test tests[] = {
@@ -498,6 +564,8 @@ int suite_stacks(void)
 		{"python_frames", test_python, SHORT},
 		{"linked_python", test_linked_python, REST},
 		{"embedded_python", test_embedded_python, REST},
+		{"perf_map_grows", test_perf_map, REST},
+		{"jitdump_grows", test_jitdump, REST},
 	};
 
 	return live_suite("stacks", tests, sizeof(tests) / sizeof(tests[0]));

@@ -208,6 +208,66 @@ static void test_unit(void)
 	follow_cgroup(&of_systemd, true);
 }
 
+/* Its last process ends and the cgroup is removed: so does the recording, with all that was recorded. */
+static void test_cgroup_removed(void)
+{
+	const struct hierarchy removed = {"target_cgroup_removed", {"/sys/fs/cgroup/unified", "/sys/fs/cgroup"}};
+	struct recording recording = {0};
+	struct process load = {0};
+	struct redis redis = {0};
+	char dir[256] = "", target[300];
+	int err = -1;
+
+	if (!cgroup_make(&removed, dir, sizeof(dir)) || !redis_start(&redis, ANY_CPU))
+		goto cleanup;
+	cgroup_join(dir, "", redis.process.pid);
+	snprintf(target, sizeof(target), "--cgroup %s", dir);
+	if (!recording_start_by(&recording, removed.test, target, EVERY_ONE) ||
+	    !redis_load_start(&load, &redis, ANY_CPU, REQUESTS, 5) || !CHECK(!process_wait(&load, 20)))
+		goto cleanup;
+	process_end(&redis.process);
+	for (int i = 0; i < 50 && (err = rmdir(dir)) && errno == EBUSY; i++)
+		sleep_ms(20);
+	CHECKF(!err, "%s: %s", dir, strerror(errno));
+	CHECKF(process_wait(&recording.process, 15) == 0, "%s", process_err(&recording.process));
+	expect_loads(&recording, redis.port, 1, 0, 0);
+cleanup:
+	process_end(&load);
+	recording_end(&recording);
+	redis_end(&redis);
+	if (*dir)
+		rmdir(dir);
+}
+
+/* Ends between the moment that it is found and the one that all is attached: whenever that is, the agent ends as well.
+ */
+static void test_ends_while_attached(void)
+{
+	static const unsigned int after_ms[] = {0, 50, 150, 300, 500, 800, 1200};
+	char dir[32];
+
+	for (size_t i = 0; i < sizeof(after_ms) / sizeof(after_ms[0]); i++) {
+		struct process target, agent;
+		int status;
+
+		snprintf(dir, sizeof(dir), "ends-%u", after_ms[i]);
+		if (process_start(&target, "sleep 60"))
+			return;
+		if (!process_start(&agent, "%s record -p %d --mode trace --stacks -d 3s -o %s", whylate_path(),
+				   target.pid, temp_path(dir).s)) {
+			sleep_ms(after_ms[i]);
+			process_end(&target);
+			status = process_wait(&agent, 20);
+			CHECKF(status == 0 || status == 1, "after %u ms: %d: %s", after_ms[i], status,
+			       process_err(&agent));
+			CHECKF(status == 0 || strstr(process_err(&agent), "whylate: "), "after %u ms: nothing is said",
+			       after_ms[i]);
+			process_end(&agent);
+		}
+		process_end(&target);
+	}
+}
+
 /* The first child; 0: it has none. */
 static pid_t child_of(pid_t pid)
 {
@@ -250,9 +310,14 @@ static void test_pidns(void)
 }
 
 static const struct live_test tests[] = {
-	{"several_pids", test_several_pids, SHORT}, {"port_elsewhere", test_port_elsewhere, SHORT},
-	{"target_cgroup", test_cgroup, SHORT},      {"target_cgroup_v1", test_cgroup_v1, SHORT},
-	{"target_unit", test_unit, SHORT},          {"target_pidns", test_pidns, SHORT},
+	{"several_pids", test_several_pids, SHORT},
+	{"port_elsewhere", test_port_elsewhere, SHORT},
+	{"target_cgroup", test_cgroup, SHORT},
+	{"target_cgroup_v1", test_cgroup_v1, SHORT},
+	{"target_unit", test_unit, SHORT},
+	{"target_pidns", test_pidns, SHORT},
+	{"target_cgroup_removed", test_cgroup_removed, REST},
+	{"target_ends_while_attached", test_ends_while_attached, REST},
 };
 
 int suite_targets(void)
