@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Intervals by the markers of whylate/annotate.h: found by themselves, from one thread to another. */
 #include "harness.h"
+#include "net.h"
 #include "servers.h"
 #include "session.h"
 
@@ -143,10 +144,98 @@ static void test_thread_context_of_a_late_library(void)
 	       traced.row_cnt);
 }
 
+/* --- the header of an HTTP/1 request ------------------------------------------------------------------------------ */
+
+static const char http_server[] =
+	"import http.server,sys\n"
+	"class Handler(http.server.BaseHTTPRequestHandler):\n"
+	" protocol_version = 'HTTP/1.1'\n"
+	" wbufsize = -1\n"
+	" def log_message(self, *args): pass\n"
+	" def do_GET(self):\n"
+	"  self.send_response(200)\n"
+	"  self.send_header('Content-Length', '2')\n"
+	"  self.end_headers()\n"
+	"  self.wfile.write(b'ok')\n"
+	"http.server.ThreadingHTTPServer(('127.0.0.1', int(sys.argv[1])), Handler).serve_forever()\n";
+
+/* Half of the requests have no header, or one without sense; the path says which. */
+static const char http_client[] =
+	"import http.client,sys\n"
+	"client = http.client.HTTPConnection('127.0.0.1', int(sys.argv[1]))\n"
+	"for i in range(300):\n"
+	" trace = '7472616365642121%016x' % (i + 1)\n"
+	" headers = {'Accept': '*/*', 'traceparent': '00-%s-%s-01' % (trace, trace[16:])}\n"
+	" if i % 3 == 1: del headers['traceparent']\n"
+	" if i % 6 == 5: headers['traceparent'] = '00-zz' + trace[2:] + '-' + trace[16:] + '-01'\n"
+	" client.request('GET', '/with' if 'traceparent' in headers and i % 6 != 5 else '/without', headers=headers)\n"
+	" client.getresponse().read()\n";
+
+struct with_header {
+	struct traced traced; /* of those that have the header */
+	uint64_t others_cnt, others_traced_cnt;
+};
+
+static void take_with_header(void *owner, const struct interval *interval)
+{
+	const struct shard_block_column *trace = block_column(interval->block, "trace_id", SHARD_STR);
+	struct with_header *with = owner;
+
+	if (!interval->type || !strstr(interval->type, "GET /with"))
+		return;
+	if (strstr(interval->type, "/without")) {
+		with->others_cnt++;
+		with->others_traced_cnt += trace && !column_is_null(trace, interval->row);
+		return;
+	}
+	take_traced(&with->traced, interval);
+}
+
+static void test_traceparent(void)
+{
+	static struct with_header with;
+	struct recording recording = {0};
+	struct process server, client = {0}, explain = {0};
+	struct session session;
+	char port_text[16];
+	const char *const argv[] = {"python3", "-c", http_server, port_text, NULL};
+	const char *const client_argv[] = {"python3", "-c", http_client, port_text, NULL};
+	int port = port_free();
+
+	snprintf(port_text, sizeof(port_text), "%d", port);
+	if (program_missing("traceparent", "python3") || process_launch_argv(&server, NULL, argv))
+		return;
+	with = (struct with_header){0};
+	if (!port_wait(&server, port, 10) ||
+	    !recording_start(&recording, "traceparent", server.pid,
+			     "--mode trace --rate 100%% --duty 100%% --budget 100%% --tail none") ||
+	    process_launch_argv(&client, NULL, client_argv))
+		goto cleanup;
+	CHECKF(process_wait(&client, 30) == 0, "%s", process_err(&client));
+	recording_stop(&recording);
+	if (!session_read(&session, recording.dir.s, take_with_header, &with))
+		goto cleanup;
+	session_check(&session);
+	CHECKF(with.traced.right_cnt >= 148 && !with.traced.wrong_cnt && with.traced.without_cnt <= 2,
+	       "%lu with their trace, %lu with another, %lu without", with.traced.right_cnt, with.traced.wrong_cnt,
+	       with.traced.without_cnt);
+	CHECKF(with.others_cnt >= 148 && !with.others_traced_cnt, "%lu without the header, %lu of them with a trace",
+	       with.others_cnt, with.others_traced_cnt);
+	/* The three slowest requests, of which two or three have the header. */
+	CHECKF(whylate(&explain, 30, "explain %s", recording.dir.s) == 0, "%s", process_err(&explain));
+	CHECKF(strstr(process_out(&explain), "7472616365642121") != NULL, "%.400s", process_out(&explain));
+cleanup:
+	process_end(&explain);
+	process_end(&client);
+	recording_end(&recording);
+	process_end(&server);
+}
+
 static const struct live_test tests[] = {
 	{"markers", test_found_by_themselves, SHORT},
 	{"thread_context", test_thread_context, SHORT},
 	{"thread_context_of_a_late_library", test_thread_context_of_a_late_library, REST},
+	{"traceparent", test_traceparent, REST},
 };
 
 int suite_markers(void)
