@@ -465,19 +465,19 @@ bench: setup-bench
 	@$(BUILD)/bench/factors
 
 # --- servers with planted causes, each diagnosed: PLANTS='own lock-cpu' chooses, FLAGS=--no-gain halves the time ---------
-planted := $(addprefix $(BUILD)/diagnose/,server server-cxx $(if $(GO),server-go))
+planted := $(addprefix $(BUILD)/diagnose/,server holdout server-cxx holdout-cxx $(if $(GO),server-go holdout-go))
 
-$(BUILD)/diagnose/server: tests/diagnose/server.c
+$(BUILD)/diagnose/%: tests/diagnose/%.c tests/diagnose/planted.h
 	$(say) LD $@
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=gnu11 -O2 -g -fno-ipa-icf $(WARN) -D_GNU_SOURCE -o $@ $< -lpthread
 
-$(BUILD)/diagnose/server-cxx: tests/diagnose/server.cc
+$(BUILD)/diagnose/%-cxx: tests/diagnose/%.cc tests/diagnose/planted.h
 	$(say) LD $@
 	@mkdir -p $(@D)
 	$(Q)$(CXX) -std=c++17 -O2 -g -Wall -Wextra -o $@ $< -lpthread
 
-$(BUILD)/diagnose/server-go: tests/diagnose/server.go
+$(BUILD)/diagnose/%-go: tests/diagnose/%.go
 	$(say) GO $@
 	@mkdir -p $(@D)
 	$(Q)GO111MODULE=off GOFLAGS= GOCACHE=$(abspath $(BUILD))/go-cache $(GO) build -o $@ $<
