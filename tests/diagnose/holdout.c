@@ -67,7 +67,7 @@ static int printer_to[2], printer_from[2];
 
 NOINLINE void print_label(bool slow)
 {
-	char reply[8];
+	char reply[2];
 
 	sem_wait(&seats);
 	if (slow) {
@@ -86,10 +86,11 @@ static void start_printer(void)
 		exit(1);
 	if (!child("printer"))
 		return;
-	while (read_line(printer_to[0], line, sizeof(line))) {
-		rasterize_label(SLOW_NS);
-		say(printer_from[1], "ok\n");
-	}
+	while (read_line(printer_to[0], line, sizeof(line)))
+		for (const char *end = line; (end = strchr(end, '\n')); end++) {
+			rasterize_label(SLOW_NS);
+			say(printer_from[1], "+");
+		}
 	_exit(0);
 }
 

@@ -28,7 +28,7 @@ var (
 	catalog []*item
 	lock    sync.Mutex
 	current *flight
-	tokens  = make(chan bool, 8)
+	tokens  = make(chan bool, 2)
 	sink    int
 )
 
