@@ -475,7 +475,7 @@ $(BUILD)/diagnose/%: tests/diagnose/%.c tests/diagnose/planted.h
 $(BUILD)/diagnose/%-cxx: tests/diagnose/%.cc tests/diagnose/planted.h
 	$(say) LD $@
 	@mkdir -p $(@D)
-	$(Q)$(CXX) -std=c++17 -O2 -g -Wall -Wextra -o $@ $< -lpthread
+	$(Q)$(CXX) -std=c++17 -O2 -g -fno-ipa-icf -Wall -Wextra -o $@ $< -lpthread
 
 $(BUILD)/diagnose/%-go: tests/diagnose/%.go
 	$(say) GO $@
