@@ -35,6 +35,9 @@
 /* Bytes of symbols that such a thread has time for. */
 #define HASTE_SZ_MAX (16ULL << 20)
 
+/* So many times as large a file that is late gives way. */
+#define GIVES_WAY_FACTOR 4
+
 /* What is read of which file. */
 struct subject {
 	dev_t dev;
@@ -360,6 +363,15 @@ static int advance(struct job *job, int fd, uint64_t end_ts)
 	return 0;
 }
 
+/*
+ * A compiler beside the target may take seconds to be read where CPUs are short.  A much smaller file is not kept
+ * waiting for it: the large one is read anew afterwards, and gives way no more often than there are such files.
+ */
+static bool gives_way(const struct job *job, const struct stat *st)
+{
+	return (uint64_t)st->st_size < job->file_sz / GIVES_WAY_FACTOR;
+}
+
 /* 0: the subject is that of the job; -EAGAIN: another one is read. */
 static int turn_to(const struct subject *subject, const struct elf_read *read, const struct stat *st)
 {
@@ -368,8 +380,12 @@ static int turn_to(const struct subject *subject, const struct elf_read *read, c
 
 	if (job->is_open && is_same(&job->subject, subject))
 		return 0;
-	if (job->is_sent && advance(job, -1, may_wait ? UINT64_MAX : 0) == -EAGAIN && job->is_sent)
-		return -EAGAIN;
+	if (job->is_sent && advance(job, -1, may_wait ? UINT64_MAX : 0) == -EAGAIN && job->is_sent) {
+		if (!gives_way(job, st))
+			return -EAGAIN;
+		/* It is counted when it is late again. */
+		reader.late_cnt -= job->is_late;
+	}
 	if (job->is_whole && !may_wait && monotonic_ns() - job->whole_ts < KEPT_NS)
 		return -EAGAIN;
 	drop_job();

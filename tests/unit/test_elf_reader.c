@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -244,6 +245,31 @@ static void who_may_not_wait_gets_the_answer_later(void)
 	CU_ASSERT_EQUAL(function_cnt(path), 2);
 	CU_ASSERT_STRING_EQUAL(said_end(), "");
 	close(other_fd);
+	close(fd);
+}
+
+static void a_large_file_that_is_late_gives_way(void)
+{
+	char path[64], large_path[64];
+	int fd = make_file(path), large_fd = make_file(large_path);
+	uint32_t late = late_cnt();
+	struct stat st;
+	pid_t pid = reader_pid();
+
+	said_begin();
+	CU_ASSERT_EQUAL_FATAL(fstat(fd, &st), 0);
+	CU_ASSERT_EQUAL_FATAL(ftruncate(large_fd, 5 * st.st_size), 0);
+	elf_reader_patience(10000000);
+	kill(pid, SIGSTOP);
+	CU_ASSERT(function_cnt(large_path) == -1 && errno == EAGAIN);
+	CU_ASSERT_EQUAL(late_cnt(), late + 1);
+	CU_ASSERT_EQUAL(function_cnt_at_last(path), 2);
+	CU_ASSERT_EQUAL(late_cnt(), late);
+	CU_ASSERT(kill(pid, 0) && errno == ESRCH);
+	CU_ASSERT_EQUAL(function_cnt_at_last(large_path), 2);
+	elf_reader_patience(0);
+	CU_ASSERT_STRING_EQUAL(said_end(), "");
+	close(large_fd);
 	close(fd);
 }
 
@@ -552,6 +578,7 @@ int suite_elf_reader(void)
 		{"what is given up is one thing of a file", what_is_given_up_is_one_thing_of_a_file},
 		{"a file that takes too much memory is given up", a_file_that_takes_too_much_memory_is_given_up},
 		{"who may not wait gets the answer later", who_may_not_wait_gets_the_answer_later},
+		{"a large file that is late gives way", a_large_file_that_is_late_gives_way},
 		{"a forked process has its own", a_forked_process_has_its_own},
 		{"callees wait for relocations", callees_wait_for_relocations},
 		{"a file without relocations has calls all the same",
