@@ -345,6 +345,28 @@ static bool is_for_channel(const struct path_step *step)
 	       step->object == (WL_GO_WAIT | WL_GO_WAIT_CHAN_RECEIVE);
 }
 
+/*
+ * The collector's threads work together, and any of them ends the wait; it stops the world for the most part, too.  The
+ * runtime is the root.
+ */
+static bool is_for_go_runtime(const struct path_step *step)
+{
+	uint64_t wait = step->object & ~WL_GO_WAIT;
+
+	return step->object & WL_GO_WAIT &&
+	       ((wait >= WL_GO_WAIT_GC_ASSIST && wait <= WL_GO_WAIT_GC_SCAN) || wait == WL_GO_WAIT_STOPPED);
+}
+
+static int add_go_runtime(const struct root_trail *trail, const struct path_step *step, struct root_leaf leaf,
+			  uint64_t ns)
+{
+	leaf.key.kind = ROOT_CODE;
+	/* Where the goroutine waits tells who asked for a collection. */
+	leaf.tid = step->tid;
+	return roots__text(trail->roots, "go:runtime", &leaf.key.role) ? -ENOMEM
+								       : roots__add(trail->roots, trail, &leaf, ns);
+}
+
 /* Who let it go on is the root, as far as that is known. */
 static int add_stopped(const struct root_trail *trail, const struct path_step *step, struct root_leaf leaf, uint64_t ns)
 {
@@ -377,6 +399,8 @@ static int end_of_wait(const struct root_trail *trail, const struct path_step *s
 	/* A task that is not followed: what it did until it ended the wait is told by its samples alone. */
 	if (is_other(step))
 		return add_code(trail, leaf, step->culprit_pid, step->culprit_tid, step->culprit_name, 0, 0, ns);
+	if (is_for_go_runtime(step))
+		return add_go_runtime(trail, step, leaf, ns);
 	/* A lock was taken then, or the wait was tried again: that is no sleep. */
 	if ((step->state != WL_STATE_BLOCKED_FUTEX || is_for_channel(step)) &&
 	    is_ended_by_timer(trail, step, leaf.from_ts, leaf.to_ts))

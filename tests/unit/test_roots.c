@@ -607,13 +607,14 @@ enum waited {
 	FOR_LOCK,    /* 5 ms at a time, until its holder wakes it */
 	FOR_CLIENT,  /* the rest of the request */
 	FOR_BYTES,   /* that the holder has sent long before they arrive */
+	FOR_GC,      /* a goroutine that the collector ends the wait of */
 	WAITED_CNT,
 };
 
 static const char *const waited_states[WAITED_CNT] = {
 	[FOR_TIMER] = "blocked.poll",    [IN_LOOP] = "blocked.poll",  [IN_BUSY] = "blocked.poll",
 	[FOR_TIMEOUT] = "blocked.futex", [FOR_PAGES] = "fault.major", [FOR_LOCK] = "blocked.futex",
-	[FOR_CLIENT] = "blocked.net",    [FOR_BYTES] = "blocked.net",
+	[FOR_CLIENT] = "blocked.net",    [FOR_BYTES] = "blocked.net", [FOR_GC] = "blocked.other",
 };
 
 /* The server goes on with another request after that wait. */
@@ -656,7 +657,10 @@ static void put_wake_up(struct row_writer *to, enum waited what, bool last, uint
 /* resent: of the replies that are held, as the session says it; NULL: none is held. */
 static void waiting_server(const char *dir, enum waited what, const char *resent)
 {
-	const uint64_t in_select = WL_GO_WAIT | WL_GO_WAIT_SELECT;
+	static const uint64_t go_waits[WAITED_CNT] = {
+		[FOR_TIMEOUT] = WL_GO_WAIT | WL_GO_WAIT_SELECT,
+		[FOR_GC] = WL_GO_WAIT | WL_GO_WAIT_GC_CYCLE,
+	};
 	struct row_writer to;
 
 	row_writer_open(&to, dir, "host", 0x99, SERVER);
@@ -676,13 +680,13 @@ static void waiting_server(const char *dir, enum waited what, const char *resent
 			uint64_t from_ts = ts + 50 * US, middle_ts = from_ts + 5 * MS, to_ts = from_ts + wait_ns;
 
 			row_begin_segment(&to, SERVER, from_ts, middle_ts, waited_states[what], k);
-			row_set_u64(&to, SEGMENT_OBJECT, what == FOR_TIMEOUT ? in_select : 0x4000);
+			row_set_u64(&to, SEGMENT_OBJECT, go_waits[what] ?: 0x4000);
 			row_end(&to, SHARD_TABLE_SEGMENT);
 			put_wake_up(&to, what, false, middle_ts);
 			row_put_segment(&to, SERVER, middle_ts, middle_ts + 10 * US, "running",
 					what == IN_LOOP || what == IN_BUSY ? 100000 + k : k);
 			row_begin_segment(&to, SERVER, middle_ts + 10 * US, to_ts, waited_states[what], k);
-			row_set_u64(&to, SEGMENT_OBJECT, what == FOR_TIMEOUT ? in_select : 0x4008);
+			row_set_u64(&to, SEGMENT_OBJECT, go_waits[what] ?: 0x4008);
 			row_end(&to, SHARD_TABLE_SEGMENT);
 			if (what == FOR_LOCK)
 				row_put_segment(&to, HOLDER, ts, to_ts + 10 * US, "running", 0);
@@ -700,8 +704,9 @@ static void waiting_server(const char *dir, enum waited what, const char *resent
 static void what_ends_a_wait_is_its_root(void)
 {
 	static const enum root_kind kinds[WAITED_CNT] = {
-		[FOR_TIMER] = ROOT_TIMER, [IN_LOOP] = ROOT_TIMER, [IN_BUSY] = ROOT_TIMER,   [FOR_TIMEOUT] = ROOT_TIMER,
-		[FOR_PAGES] = ROOT_DISK,  [FOR_LOCK] = ROOT_CODE, [FOR_CLIENT] = ROOT_PEER, [FOR_BYTES] = ROOT_PEER,
+		[FOR_TIMER] = ROOT_TIMER,   [IN_LOOP] = ROOT_TIMER,  [IN_BUSY] = ROOT_TIMER,
+		[FOR_TIMEOUT] = ROOT_TIMER, [FOR_PAGES] = ROOT_DISK, [FOR_LOCK] = ROOT_CODE,
+		[FOR_CLIENT] = ROOT_PEER,   [FOR_BYTES] = ROOT_PEER, [FOR_GC] = ROOT_CODE,
 	};
 	static const char *const ways[WAITED_CNT] = {
 		[FOR_TIMER] = "while requests waited for a socket or in their event loop",
@@ -712,6 +717,7 @@ static void what_ends_a_wait_is_its_root(void)
 		[FOR_LOCK] = "while requests waited for a lock that it held",
 		[FOR_CLIENT] = "while requests waited for its reply",
 		[FOR_BYTES] = "while requests waited for bytes that were under way",
+		[FOR_GC] = "in waits of another kind",
 	};
 
 	for (enum waited what = 0; what < WAITED_CNT; what++) {
@@ -735,7 +741,9 @@ static void what_ends_a_wait_is_its_root(void)
 			CU_ASSERT_STRING_EQUAL(first->root.object, ROOT_NETWORK);
 			CU_ASSERT_EQUAL(first->culprit_pid, -1);
 		} else {
-			CU_ASSERT_STRING_EQUAL(first->root.role, what == FOR_LOCK ? "holder" : "server");
+			CU_ASSERT_STRING_EQUAL(first->root.role, what == FOR_LOCK ? "holder"
+								 : what == FOR_GC ? "go:runtime"
+										  : "server");
 		}
 		CU_ASSERT(first->share > 0.95);
 		found_free(&found);
