@@ -41,6 +41,23 @@ static const struct {
 	{"sem_post", SECTION_CALL_UP},
 	{"write", SECTION_CALL_WAKE},
 	{"eventfd_write", SECTION_CALL_WAKE},
+	{"_ZSt20__throw_system_errori", SECTION_CALL_ENDS},
+	{"_ZSt20__throw_length_errorPKc", SECTION_CALL_ENDS},
+	{"_ZSt19__throw_logic_errorPKc", SECTION_CALL_ENDS},
+	{"_ZSt24__throw_out_of_range_fmtPKcz", SECTION_CALL_ENDS},
+	{"_ZSt25__throw_bad_function_callv", SECTION_CALL_ENDS},
+	{"_ZSt17__throw_bad_allocv", SECTION_CALL_ENDS},
+	{"_ZSt28__throw_bad_array_new_lengthv", SECTION_CALL_ENDS},
+	{"_ZSt21__glibcxx_assert_failPKciS0_S0_", SECTION_CALL_ENDS},
+	{"_ZSt9terminatev", SECTION_CALL_ENDS},
+	{"__cxa_throw", SECTION_CALL_ENDS},
+	{"__cxa_rethrow", SECTION_CALL_ENDS},
+	{"_Unwind_Resume", SECTION_CALL_ENDS},
+	{"__stack_chk_fail", SECTION_CALL_ENDS},
+	{"__assert_fail", SECTION_CALL_ENDS},
+	{"abort", SECTION_CALL_ENDS},
+	{"exit", SECTION_CALL_ENDS},
+	{"_exit", SECTION_CALL_ENDS},
 };
 
 /* They implement what others lock with. */
@@ -74,7 +91,8 @@ static bool is_searched(struct program *program, uint32_t idx)
 
 /* What of the targets is wanted. */
 enum targets_of {
-	TARGETS_LOCKS,
+	TARGETS_LOCKS,    /* what tells a function that may have a section */
+	TARGETS_SECTIONS, /* … and what its code is read with */
 	TARGETS_LOCKLESS, /* what tells a function that may have a queue without a lock */
 	TARGETS_ALL,
 };
@@ -83,9 +101,17 @@ static bool is_wanted(enum targets_of of, uint32_t tag)
 {
 	uint32_t calls = SECTION_TAG_CALLS(tag);
 
-	if (of == TARGETS_LOCKS)
+	switch (of) {
+	case TARGETS_LOCKS:
+		return calls != SECTION_CALL_EXCHANGE && calls != SECTION_CALL_ENDS;
+	case TARGETS_SECTIONS:
 		return calls != SECTION_CALL_EXCHANGE;
-	return of == TARGETS_ALL || section_call_exchanges(calls);
+	case TARGETS_LOCKLESS:
+		return section_call_exchanges(calls);
+	case TARGETS_ALL:
+		break;
+	}
+	return true;
 }
 
 static int targets_make(struct finder *finder, uint32_t module, enum targets_of of, struct call_targets *targets)
@@ -193,12 +219,14 @@ static int places_add(struct finder *finder, const struct program_function *func
 /* In one module: for_wrappers: short functions that are locks themselves; otherwise: places. */
 static int module_read(struct finder *finder, uint32_t module, bool for_wrappers)
 {
-	struct call_targets targets = {0};
+	struct call_targets locks = {0}, targets = {0};
 	function_ids functions = {0};
-	int err = targets_make(finder, module, TARGETS_LOCKS, &targets);
+	int err = targets_make(finder, module, TARGETS_LOCKS, &locks);
 
 	if (!err)
-		err = functions_find(finder, module, &targets, &functions);
+		err = functions_find(finder, module, &locks, &functions);
+	if (!err && functions.cnt)
+		err = targets_make(finder, module, TARGETS_SECTIONS, &targets);
 	for (size_t i = 0; i < functions.cnt && !err; i++) {
 		const struct program_function *function = program__function(finder->program, functions.items[i]);
 		struct sections sections;
@@ -218,6 +246,7 @@ static int module_read(struct finder *finder, uint32_t module, bool for_wrappers
 		sections_free(&sections);
 	}
 	vec_free(&functions);
+	call_targets_free(&locks);
 	call_targets_free(&targets);
 	/* A module that cannot be read has no places. */
 	return err == -ENOMEM ? err : 0;

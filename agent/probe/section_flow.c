@@ -91,7 +91,7 @@ static void blocks_mark(struct flow *flow, uint64_t entry)
 		struct flow_insn *insn = &flow->insns.items[i];
 		bool ends = insn->insn.kind == CODE_JUMP || insn->insn.kind == CODE_JUMP_INDIRECT ||
 			    insn->insn.kind == CODE_BRANCH || insn->insn.kind == CODE_RETURN ||
-			    insn->insn.kind == CODE_STOP;
+			    insn->insn.kind == CODE_STOP || insn->calls == SECTION_CALL_ENDS;
 
 		insn->is_followed = i + 1 < flow->insns.cnt && insn[1].insn.addr == insn->insn.addr + insn->insn.len &&
 				    (!ends || insn->insn.kind == CODE_BRANCH);
@@ -147,6 +147,8 @@ void flow_free(struct flow *flow)
 
 static void lock_taken(struct section_state *state, const struct flow_insn *insn)
 {
+	if (insn->lock_arg >= 0)
+		section_state_locked(state, &state->regs[code_reg_of_arg(insn->lock_arg)]);
 	if (state->depth == 0) {
 		state->lock_addr = insn->insn.addr;
 		state->lock_root = insn->lock_arg < 0 ? NO_ROOT : state->regs[code_reg_of_arg(insn->lock_arg)].root;

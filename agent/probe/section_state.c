@@ -129,11 +129,50 @@ static bool slots_join(struct section_state *state, const struct section_state *
 	return changed || kept != before;
 }
 
+/* --- locks that are not NULL -------------------------------------------------------------------------------------- */
+
+static bool is_lock(const struct section_state *state, const struct section_value *value)
+{
+	for (size_t i = 0; i < SECTION_LOCKS; i++)
+		if (state->locks[i].kind != VALUE_UNKNOWN && section_value_same(&state->locks[i], value))
+			return true;
+	return false;
+}
+
+void section_state_locked(struct section_state *state, const struct section_value *lock)
+{
+	if (!section_value_is_taken(lock) || is_lock(state, lock))
+		return;
+	/* The last ones. */
+	memmove(state->locks + 1, state->locks, (SECTION_LOCKS - 1) * sizeof(*state->locks));
+	state->locks[0] = *lock;
+}
+
+/* The instruction at addr makes another value. */
+static void lock_replaced(struct section_state *state, uint64_t addr)
+{
+	for (size_t i = 0; i < SECTION_LOCKS; i++)
+		if (state->locks[i].site == addr)
+			state->locks[i] = (struct section_value){0};
+}
+
+static bool locks_join(struct section_state *state, const struct section_state *other)
+{
+	bool changed = false;
+
+	for (size_t i = 0; i < SECTION_LOCKS; i++)
+		if (state->locks[i].kind != VALUE_UNKNOWN && !is_lock(other, &state->locks[i])) {
+			state->locks[i] = (struct section_value){0};
+			changed = true;
+		}
+	return changed;
+}
+
 bool section_state_join(struct section_state *state, const struct section_state *other)
 {
 	int depth = depth_join(state->depth, other->depth);
-	bool changed = slots_join(state, other), tells = state->tells_locked && other->tells_locked,
-	     is_nonzero = state->is_nonzero && other->is_nonzero;
+	bool changed = slots_join(state, other) | locks_join(state, other),
+	     tells = state->tells_locked && other->tells_locked, is_nonzero = state->is_nonzero && other->is_nonzero;
 	const struct section_state *locked = other->depth > 0 && state->depth <= 0 ? other : state;
 	uint64_t lock_addr = locked->lock_addr;
 	uint8_t lock_root = locked->lock_root;
@@ -310,6 +349,7 @@ void section_state_move(struct section_state *state, const struct code_moves *mo
 {
 	bool tests = moves->cnt && moves->items[0].kind == CODE_MOVE_TEST;
 
+	lock_replaced(state, addr);
 	for (uint8_t i = 0; i < moves->cnt; i++)
 		move_one(state, &moves->items[i], addr);
 	for (uint8_t reg = 0; moves->written && reg < CODE_REG_CNT; reg++)
@@ -319,7 +359,7 @@ void section_state_move(struct section_state *state, const struct code_moves *mo
 		struct section_value value = tested(state, &moves->items[0]);
 
 		state->tells_locked = value.kind == VALUE_LOCKED;
-		state->is_nonzero = value.kind == VALUE_CONST && value.site;
+		state->is_nonzero = (value.kind == VALUE_CONST && value.site) || is_lock(state, &value);
 	} else if (moves->flags_written) {
 		state->tells_locked = state->is_nonzero = false;
 	}
@@ -329,6 +369,7 @@ void section_state_called(struct section_state *state, uint64_t addr, bool keeps
 {
 	const struct section_value result = {.kind = VALUE_RESULT, .sz = 8, .inside = state->depth > 0, .site = addr};
 
+	lock_replaced(state, addr);
 	/* A pointer into the frame: the call may leave what it returns there, or anything. */
 	for (int arg = 0; arg < SECTION_ARGS && !keeps_frame; arg++) {
 		const struct section_value *value = &state->regs[code_reg_of_arg(arg)];

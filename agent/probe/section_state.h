@@ -10,6 +10,7 @@
 
 #define SECTION_SLOTS 64
 #define SECTION_ARGS  6
+#define SECTION_LOCKS 4
 #define NO_ROOT       0
 
 enum value_kind {
@@ -45,8 +46,10 @@ struct section_state {
 	int depth;          /* locks held; < 0: of the caller's, given back */
 	uint64_t lock_addr; /* the call that took the outermost one, 0: one of several */
 	uint8_t lock_root;  /* 1 + the argument that the outermost lock belongs to, NO_ROOT */
-	bool is_nonzero;    /* the flags are those of a test of what is not zero */
-	bool tells_locked;  /* the flags are those of a test of VALUE_LOCKED */
+	/* What is known to be a lock's address, kind VALUE_UNKNOWN: none. */
+	struct section_value locks[SECTION_LOCKS];
+	bool is_nonzero;   /* the flags are those of a test of what is not zero */
+	bool tells_locked; /* the flags are those of a test of VALUE_LOCKED */
 };
 
 /* At a function's first instruction. */
@@ -58,6 +61,9 @@ void section_state_move(struct section_state *state, const struct code_moves *mo
 /* A call at addr returns: what it may change is not known any more.  keeps_frame: it leaves the caller's frame alone.
  */
 void section_state_called(struct section_state *state, uint64_t addr, bool keeps_frame);
+
+/* The value is the address of a lock that was taken, and thus not NULL. */
+void section_state_locked(struct section_state *state, const struct section_value *lock);
 
 /* What is known to lie in the frame at off. */
 struct section_value section_stack_value(const struct section_state *state, int32_t off);

@@ -354,12 +354,20 @@ static int store_note(struct search *search, const struct code_move *move, const
 	return err;
 }
 
+/* What an argument is or, as a reference that C++ passes, what lies in the frame where it points to. */
+static struct section_value argument(const struct section_state *state, int arg)
+{
+	const struct section_value *value = &state->regs[code_reg_of_arg(arg)];
+
+	return value->kind == VALUE_FRAME ? section_stack_value(state, value->off) : *value;
+}
+
 static int call_note(struct search *search, const struct section_state *state)
 {
 	int err = 0;
 
 	for (int i = 0; i < SECTION_ARGS && !err; i++) {
-		const struct section_value *value = &state->regs[code_reg_of_arg(i)];
+		const struct section_value passed = argument(state, i), *value = &passed;
 
 		if (is_from_outside(value) && value->sz == 8 && value->kind != VALUE_SLOT &&
 		    !(value->kind == VALUE_ARG && value->root == state->lock_root))

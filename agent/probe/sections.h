@@ -21,6 +21,7 @@ enum section_call {
 	SECTION_CALL_DOWN,     /* a semaphore: it waits */
 	SECTION_CALL_UP,       /* … and wakes */
 	SECTION_CALL_EXCHANGE, /* a short function that exchanges what lies in memory: a lock of the program's own */
+	SECTION_CALL_ENDS,     /* it does not return: it throws, or ends the process */
 };
 
 /* Tags of call targets: what the call does, and which argument is the lock (-1: none is). */

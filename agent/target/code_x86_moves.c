@@ -233,6 +233,14 @@ static bool vector_move(const cs_insn *insn, struct code_moves *moves)
 			return false;
 		add(moves, CODE_MOVE_COPY, to + HIGH_HALF, from, 8);
 		return true;
+	case X86_INS_PXOR:
+	case X86_INS_XORPS:
+	case X86_INS_XORPD:
+		if (!is_vector(to) || to != from || x86->operands[0].size != 16)
+			return false;
+		for (uint8_t half = 0; half < 2; half++)
+			add(moves, CODE_MOVE_CONST, to + half, CODE_NO_REG, 8);
+		return true;
 	case X86_INS_PINSRQ:
 		if (!is_vector(to) || x86->op_count != 3 || from == CODE_NO_REG || x86->operands[2].imm != 1)
 			return false;

@@ -25,7 +25,13 @@ struct subject_node {
 	uint64_t key;
 };
 
+void subject_keep(struct subject_queue *queue, void *const *job);
+
 void NAME(push)(struct subject_queue *queue, void *job);
+void NAME(push_reference)(struct subject_queue *queue, void *job);
+void NAME(pop_moved)(struct subject_queue *queue);
+void *NAME(pop_inner)(struct subject_queue *queue);
+void *NAME(pop_or_end)(struct subject_queue *queue, struct subject_queue *inner);
 void *NAME(pop)(struct subject_queue *queue);
 int NAME(pop_to)(struct subject_queue *queue, void **job);
 void NAME(push_number)(struct subject_queue *queue, int number);
@@ -239,6 +245,61 @@ void NAME(pop_object)(struct subject_queue *queue)
 	queue->head++;
 	pthread_mutex_unlock(&queue->lock);
 	(void)!write(0, object, sizeof(object));
+}
+
+/* As a container of C++ that is not inlined: it is passed where the value lies. */
+void NAME(push_reference)(struct subject_queue *queue, void *job)
+{
+	pthread_mutex_lock(&queue->lock);
+	subject_keep(queue, &job);
+	pthread_mutex_unlock(&queue->lock);
+}
+
+/* An object of the frame that is empty where nothing comes out. */
+void NAME(pop_moved)(struct subject_queue *queue)
+{
+	void *object[2] = {NULL, NULL};
+
+	pthread_mutex_lock(&queue->lock);
+	if (queue->count) {
+		object[0] = queue->slots[0];
+		object[1] = queue->slots[1];
+	}
+	queue->head++;
+	pthread_mutex_unlock(&queue->lock);
+	(void)!write(0, object, sizeof(object));
+}
+
+/* As std::condition_variable_any: a lock within the lock, which is given back where it is not NULL. */
+void *NAME(pop_inner)(struct subject_queue *queue)
+{
+	pthread_mutex_t *inner;
+	void *job;
+
+	pthread_mutex_lock(&queue->lock);
+	inner = queue->spare;
+	pthread_mutex_lock(inner);
+	queue->count++;
+	if (inner)
+		pthread_mutex_unlock(inner);
+	job = queue->slots[queue->head++ % 64];
+	pthread_mutex_unlock(&queue->lock);
+	return job;
+}
+
+/* What lies behind a call that does not return is not reached by it. */
+void *NAME(pop_or_end)(struct subject_queue *queue, struct subject_queue *inner)
+{
+	void *job;
+
+	pthread_mutex_lock(&queue->lock);
+	if (queue->head > 64) {
+		pthread_mutex_lock(&inner->lock);
+		abort();
+	}
+	job = queue->slots[queue->head++ % 64];
+	pthread_mutex_unlock(&queue->lock);
+	return job;
 }
 
 /* What goes in came out of another section, or is new. */

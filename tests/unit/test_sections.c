@@ -9,6 +9,16 @@
 #include <unistd.h>
 
 #ifdef __x86_64__
+struct subject_queue;
+void subject_keep(struct subject_queue *queue, void *const *job);
+
+/* Only its address is of use. */
+void subject_keep(struct subject_queue *queue, void *const *job)
+{
+	(void)queue;
+	(void)job;
+}
+
 static const char *const levels[] = {"o0", "o2", "o3"};
 
 #define LEVEL_CNT (sizeof(levels) / sizeof(levels[0]))
@@ -28,6 +38,7 @@ static void subject_open(void)
 		{"pthread_mutex_unlock", SECTION_CALL_UNLOCK},
 		{"pthread_cond_wait", SECTION_CALL_WAIT},
 		{"pthread_cond_signal", SECTION_CALL_WAKE},
+		{"abort", SECTION_CALL_ENDS},
 	};
 
 	CU_ASSERT_EQUAL_FATAL(program__open(getpid(), NULL, &subject.program), 0);
@@ -187,6 +198,41 @@ static void what_goes_in_from_another_section(void)
 	subject_close();
 }
 
+static void what_is_passed_by_reference(void)
+{
+	subject_open();
+	for (size_t level = 0; level < LEVEL_CNT; level++) {
+		struct sections sections;
+
+		read_function(levels[level], "push_reference", &sections);
+		CU_ASSERT_EQUAL(uses_of(&sections, false, 1), 1);
+		CU_ASSERT_EQUAL(sections.uses.cnt, 1);
+		CU_ASSERT(sections.uses.cnt && sections.uses.items[0].handed);
+		sections_free(&sections);
+	}
+	subject_close();
+}
+
+static void what_comes_out_on_one_way_only(void)
+{
+	subject_open();
+	for (size_t level = 0; level < LEVEL_CNT; level++) {
+		struct sections sections;
+
+		read_function(levels[level], "pop_moved", &sections);
+		CU_ASSERT(uses_of(&sections, true, -1) >= 1);
+		sections_free(&sections);
+		read_function(levels[level], "pop_inner", &sections);
+		CU_ASSERT_EQUAL(uses_of(&sections, true, -1), 1);
+		sections_free(&sections);
+		read_function(levels[level], "pop_or_end", &sections);
+		CU_ASSERT_EQUAL(uses_of(&sections, true, -1), 1);
+		CU_ASSERT(!sections.locks && !sections.unlocks);
+		sections_free(&sections);
+	}
+	subject_close();
+}
+
 /* Without optimisation the address of an element is computed in steps that are not followed. */
 static void what_goes_in_from_an_array(void)
 {
@@ -286,6 +332,8 @@ static const struct unit_test tests[] = {
 	{"what_comes_out", what_comes_out},
 	{"what_is_no_hand_off", what_is_no_hand_off},
 	{"what_goes_in_from_another_section", what_goes_in_from_another_section},
+	{"what_is_passed_by_reference", what_is_passed_by_reference},
+	{"what_comes_out_on_one_way_only", what_comes_out_on_one_way_only},
 	{"what_goes_in_from_an_array", what_goes_in_from_an_array},
 	{"what_has_no_lock", what_has_no_lock},
 	{"locks_in_functions_of_their_own", locks_in_functions_of_their_own},
