@@ -12,6 +12,8 @@
 #define LEFT_MAX       0.5 /* of what goes in and never comes out here */
 #define DEEP_MIN       10  /* takings while several were in */
 #define NEWEST_MIN     0.9
+#define ONCE_MIN       0.98 /* of the values that cross, are others than before */
+#define ONCE_CNT_MIN   200
 #define BACK_SHARE     0.5
 #define THREADS_MAX    256
 #define NEIGHBOURS     16
@@ -35,6 +37,7 @@ struct threads {
 
 struct matcher {
 	struct queue_pair *pair;
+	bool awaited; /* values are waited for, or looked for when there are none */
 	VEC(struct entry) entries;
 	uint32_t *table; /* index of an entry, + 1 */
 	size_t table_sz;
@@ -180,6 +183,16 @@ static bool is_newest_first(struct matcher *matcher)
 	return deep >= DEEP_MIN && newest >= NEWEST_MIN * deep;
 }
 
+/* values: ascending.  What a free list has comes again, where a list of work has other jobs each time. */
+static bool is_once(const struct matcher *matcher)
+{
+	size_t cnt = matcher->values.cnt, different = 0;
+
+	for (size_t i = 0; i < cnt; i++)
+		different += !i || matcher->values.items[i] != matcher->values.items[i - 1];
+	return cnt >= ONCE_CNT_MIN && different >= ONCE_MIN * cnt;
+}
+
 static enum queue_verdict judge(struct matcher *matcher)
 {
 	const struct queue_pair *pair = matcher->pair;
@@ -191,7 +204,7 @@ static enum queue_verdict judge(struct matcher *matcher)
 		return QUEUE_BOTH;
 	if (pair->crossed < MATCHED_MIN * pair->out_cnt || pair->crossed < LEFT_MAX * pair->in_cnt)
 		return QUEUE_UNMATCHED;
-	if (is_newest_first(matcher))
+	if (is_newest_first(matcher) && !(matcher->awaited && is_once(matcher)))
 		return QUEUE_NEWEST;
 	return QUEUE_CONFIRMED;
 }
@@ -264,7 +277,10 @@ static bool values_meet(const queue_values *in, const queue_values *out)
 static int pair_try(struct pairs_search *search, uint32_t in, uint32_t out)
 {
 	struct queue_pair pair = {.in = in, .out = out};
-	struct matcher matcher = {.pair = &pair};
+	struct matcher matcher = {
+		.pair = &pair,
+		.awaited = search->ends[in].known || search->ends[out].known || search->ends[out].polled,
+	};
 	int err;
 
 	if (!values_meet(&search->of_place[in], &search->of_place[out]))

@@ -27,6 +27,7 @@ typedef VEC(struct queue_value) queue_values;
 struct queue_end {
 	bool out;
 	bool known;      /* waits for what it takes out, or wakes a thread for what it puts in */
+	bool polled;     /* out: the function often finds nothing, as of a list of work that it polls */
 	uint32_t rounds; /* bit of each round in which it was watched */
 };
 
@@ -35,7 +36,7 @@ enum queue_verdict {
 	QUEUE_FEW,       /* values crossed, too few to tell */
 	QUEUE_BOTH,      /* threads put in and take out: a free list or a table */
 	QUEUE_UNMATCHED, /* most values that are taken out were not put in, or are taken out again, or most stay in */
-	QUEUE_NEWEST,    /* the newest comes out first while older ones stay: a free list */
+	QUEUE_NEWEST,    /* the newest comes out first while older ones stay, over and over: a free list */
 	QUEUE_RETURN,    /* what another queue handed on comes back, and nobody waits for it: a free list */
 };
 

@@ -232,6 +232,19 @@ static bool is_beside(const struct queue_pair *pair, const struct queue_pair *ot
 	return !(pair->in_set & ~in) && !(pair->out_set & ~out);
 }
 
+/* Values that come out once more, in per cent: as where a place comes before the exchange that takes them. */
+static uint64_t again_of(const struct queue_pair *pair)
+{
+	return 100 * pair->again / pair->crossed;
+}
+
+static bool is_shorter(const struct queue_pair *pair, const struct queue_pair *than)
+{
+	if (again_of(pair) != again_of(than))
+		return again_of(pair) < again_of(than);
+	return pair->median_ns < than->median_ns || (pair->median_ns == than->median_ns && pair < than);
+}
+
 /*
  * What goes by one queue is seen in many places: without a lock to tell them apart, of those between the same threads
  * the one stands for all by which most pass, and which they pass in the shortest time.
@@ -262,8 +275,7 @@ static bool is_shadow(const struct queue_study *study, const struct queue_pair *
 		const struct queue_pair *other = &found->items[i];
 
 		if (other->verdict == QUEUE_CONFIRMED && is_beside(pair, other, false) &&
-		    other->crossed >= BY_NAME_MIN * most &&
-		    (other->median_ns < pair->median_ns || (other->median_ns == pair->median_ns && other < pair)))
+		    other->crossed >= BY_NAME_MIN * most && is_shorter(other, pair))
 			return true;
 	}
 	return false;

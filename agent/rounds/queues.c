@@ -30,6 +30,7 @@
 #define DETACH_WAIT_NS 1000000000ULL
 #define TURNS_MAX      6
 #define REFRESH_NS     100000000ULL
+#define POLLED_PART    3 /* a function that finds nothing in every third call polls */
 
 struct watch {
 	const struct suggest_options *options;
@@ -276,6 +277,28 @@ static void comms_read(queue_pairs *pairs)
 	}
 }
 
+/* At which functions nothing comes out for a third of what comes out, or more. */
+static int polled_mark(const struct watch *watch, struct queue_end *ends)
+{
+	const struct queue_study *study = watch->study;
+	uint64_t *empty = calloc(study->lines.cnt + 1, sizeof(*empty));
+
+	if (!empty)
+		return -ENOMEM;
+	for (size_t i = 0; i < watch->values.cnt; i++)
+		empty[watch->values.items[i].place] += !watch->values.items[i].value;
+	for (size_t i = 0; i < study->lines.cnt; i++) {
+		const struct queue_line *line = &study->lines.items[i];
+
+		if (!line->out || !empty[i] || empty[i] * POLLED_PART < watch->seen.items[i])
+			continue;
+		for (size_t j = 0; j < study->lines.cnt; j++)
+			ends[j].polled |= study->lines.items[j].out && study->lines.items[j].function == line->function;
+	}
+	free(empty);
+	return 0;
+}
+
 static int match_all(struct watch *watch)
 {
 	struct queue_study *study = watch->study;
@@ -285,6 +308,8 @@ static int match_all(struct watch *watch)
 
 	for (size_t i = 0; i < study->lines.cnt && !err; i++)
 		ends[i] = study->lines.items[i].end;
+	if (!err)
+		err = polled_mark(watch, ends);
 	study->values = watch->values.cnt;
 	for (uint32_t i = 0; i < study->lines.cnt && !err; i++) {
 		const struct queue_value *last = NULL;

@@ -154,6 +154,30 @@ static void order_tells_a_free_list(void)
 	vec_free(&values);
 }
 
+/* The same backwards, where a thread waits for it or polls: a list of work, unless its values come again. */
+static void work_that_comes_out_backwards(void)
+{
+	static const struct queue_end awaited[][2] = {
+		{{.rounds = 1}, {.out = true, .rounds = 1, .known = true}},
+		{{.rounds = 1}, {.out = true, .rounds = 1, .polled = true}},
+	};
+	queue_values values = {0};
+
+	for (int way = 0; way < 2; way++)
+		for (int again = 0; again < 2; again++) {
+			for (int i = 0; i < 100; i++)
+				for (int j = 0; j < 3; j++) {
+					int first = again ? 0 : 3 * i;
+
+					pass(&values, (100 * i + j) * STEP_NS, IN, PRODUCER, ADDR(first + j));
+					pass(&values, (100 * i + 10 + j) * STEP_NS, OUT, CONSUMER, ADDR(first + 2 - j));
+				}
+			CU_ASSERT_EQUAL(match(&values, awaited[way], 2).verdict,
+					again ? QUEUE_NEWEST : QUEUE_CONFIRMED);
+		}
+	vec_free(&values);
+}
+
 /* Jobs go to the workers by a queue that they wait at, and come back by a list that nobody waits at. */
 static void what_comes_back(void)
 {
@@ -218,6 +242,7 @@ static const struct unit_test tests[] = {
 	{"what_is_no_value", what_is_no_value},
 	{"what_is_no_queue", what_is_no_queue},
 	{"order_tells_a_free_list", order_tells_a_free_list},
+	{"work_that_comes_out_backwards", work_that_comes_out_backwards},
 	{"what_comes_back", what_comes_back},
 	{"only_common_rounds_count", only_common_rounds_count},
 };
