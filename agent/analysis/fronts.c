@@ -93,15 +93,24 @@ static int name_program(struct fronts *fronts, uint32_t idx)
 	const struct trace_interval *interval = &fronts->traces->intervals.items[idx];
 	const struct trace_session *session = session_of(fronts, interval);
 	uint32_t pid = traces_graph_id(session, interval->base.pid);
-	uint32_t name = traces_thread_name(fronts->traces, session, pid, pid);
+	uint32_t name = traces_thread_name(fronts->traces, session, pid, pid), id, fresh;
 	char text[160];
 
 	if (!name)
 		name = traces_thread_name(fronts->traces, session, pid, traces_graph_id(session, interval->base.tid));
+	if (idmap__id(&fronts->program_ids, name, session->host, &id))
+		return -ENOMEM;
+	if (id < fronts->program_names.cnt) {
+		fronts->programs[idx] = fronts->program_names.items[id];
+		return 0;
+	}
 	snprintf(text, sizeof(text), "%s%s%s", name ? traces_string(fronts->traces, name) : "?",
 		 traces_many_hosts(fronts->traces) ? " on " : "",
 		 traces_many_hosts(fronts->traces) ? traces_string(fronts->traces, session->host) : "");
-	return intern__id(&fronts->strings, text, &fronts->programs[idx]);
+	if (intern__id(&fronts->strings, text, &fresh))
+		return -ENOMEM;
+	fronts->programs[idx] = fresh;
+	return vec_push(&fronts->program_names, fresh);
 }
 
 int fronts__make(struct fronts *fronts, const struct traces *traces)
@@ -133,6 +142,8 @@ void fronts__free(struct fronts *fronts)
 	vec_free(&fronts->crossings);
 	idmap__free(&fronts->line_ids);
 	idmap__free(&fronts->crossing_ids);
+	idmap__free(&fronts->program_ids);
+	vec_free(&fronts->program_names);
 	intern__free(&fronts->strings);
 	arena__free(fronts->strings.arena);
 	*fronts = (struct fronts){0};

@@ -59,7 +59,8 @@ struct fronts {
 	size_t links[FRONT_LINKS];            /* how many of each */
 	VEC(struct front_line) lines;         /* by type and program; the program with the most CPU time first */
 	VEC(struct front_crossing) crossings; /* the longest wait in all first */
-	struct idmap line_ids, crossing_ids;
+	struct idmap line_ids, crossing_ids, program_ids;
+	VEC(uint32_t) program_names; /* by id of the name and the host in the traces: index into the strings */
 };
 
 /* 0 or -ENOMEM; fronts__free() in any case. */
