@@ -43,6 +43,23 @@ class Apache(servers.Server):
         return int(re.search(rb"Total Accesses: (\d+)", status)[1])
 
 
+# In front of an origin's port, with a directory of its own.
+SQUID = """http_port 127.0.0.1:{port} accel defaultsite=a no-vhost
+cache_peer 127.0.0.1 parent {origin} 0 no-query originserver name=origin
+http_access allow all
+cache_peer_access origin allow all
+cache_mem 64 MB
+access_log none
+cache_log {dir}/cache.log
+pid_filename {dir}/pid
+coredump_dir {dir}
+"""
+
+
+def squid_command(config):
+    return [servers.find_program("squid"), "-N", "-f", config]
+
+
 class Origin(servers.Nginx):
     name = "origin"
     cpus = "load"
@@ -62,17 +79,13 @@ class Squid(servers.Server):
         self.origin.start()
         config, script = (os.path.join(self.directory, name) for name in ("squid.conf", "mix.lua"))
         with open(config, "w") as conf:
-            conf.write(f"http_port 127.0.0.1:{self.port} accel defaultsite=a no-vhost\n"
-                       f"cache_peer 127.0.0.1 parent {self.origin.port} 0 no-query originserver name=origin\n"
-                       f"http_access allow all\ncache_peer_access origin allow all\ncache_mem 64 MB\naccess_log none\n"
-                       f"acl never urlpath_regex never\ncache deny never\nrefresh_pattern . 10000 100% 10000\n"
-                       f"cache_log {self.directory}/cache.log\npid_filename {self.directory}/pid\n"
-                       f"coredump_dir {self.directory}\n")
+            conf.write(SQUID.format(dir=self.directory, port=self.port, origin=self.origin.port))
+            conf.write("acl never urlpath_regex never\ncache deny never\nrefresh_pattern . 10000 100% 10000\n")
         with open(script, "w") as mix:
             mix.write('local n = 0\nfunction request()\n  n = n + 1\n'
                       '  return wrk.format("GET", n % 10 == 0 and "/index.html?never" or "/index.html")\nend\n')
         self.script = script
-        self.launch([servers.find_program("squid"), "-N", "-f", config])
+        self.launch(squid_command(config))
 
     def stop(self):
         super().stop()
