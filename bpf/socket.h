@@ -366,15 +366,6 @@ static __always_inline bool conn_is_asked(struct conn *conn)
 	return sid && (!conn->recorded || open_find(sid));
 }
 
-/* Requests share the connection, which is tied to none; the thread may know for which one it writes. */
-static __always_inline void shared_asked(struct conn *conn, struct thread *thread)
-{
-	thread->send_unsure = !thread->goroutine && thread__others_ask(thread) && !asking_goes_on(thread);
-	if (!thread->send_unsure)
-		thread__asked(thread, thread->current_sid);
-	conn_untie(conn);
-}
-
 /* The thread connects it, or writes to it.  True: it is tied to the request that asks. */
 VERIFIED_ONCE bool conn_asked(struct conn *conn, struct thread *thread, bool sends)
 {
@@ -383,11 +374,8 @@ VERIFIED_ONCE bool conn_asked(struct conn *conn, struct thread *thread, bool sen
 	if (!conn || !thread)
 		return false;
 	thread->asks++;
-	if (conn->is_shared) {
-		if (sends)
-			shared_asked(conn, thread);
+	if (conn->is_shared && !sends)
 		return false;
-	}
 	if (conn->request.window != controls.window) {
 		conn->request.sid = 0;
 		conn->awaits = 0;
@@ -400,6 +388,13 @@ VERIFIED_ONCE bool conn_asked(struct conn *conn, struct thread *thread, bool sen
 		knows = thread->goroutine || (conn->awaits && conn->request.sid == thread->current_sid) ||
 			!thread__others_ask(thread) || (sends && asking_goes_on(thread));
 	thread->send_unsure = sends && !knows;
+	if (conn->is_shared) {
+		/* It is tied to none; the thread may know for which one it writes. */
+		if (knows)
+			thread__asked(thread, thread->current_sid);
+		conn_untie(conn);
+		return false;
+	}
 	if (knows && conn->awaits && !conn->is_connecting && conn->request.sid != thread->current_sid &&
 	    conn_is_asked(conn)) {
 		conn->is_shared = 1;
