@@ -315,6 +315,24 @@ static void a_queue_is_blamed_on_what_its_worker_did(void)
 	graph__free(graph);
 }
 
+/* A busy loop reads, a worker of its pool works, and the loop, which has served others meanwhile, replies. */
+static void a_pool_gives_back_by_a_queue(void)
+{
+	struct graph *graph = graph__new();
+	struct graph_interval interval = fixture_interval(SID, 0, 5, 100, 1);
+
+	fixture_segment(graph, 1, 0, 5, WL_STATE_RUNNING, 0);
+	fixture_segment(graph, 1, 5, 10, WL_STATE_RUNNING, SID);
+	fixture_segment(graph, 1, 10, 90, WL_STATE_RUNNING, 55);
+	fixture_segment(graph, 1, 90, 100, WL_STATE_RUNNING, SID);
+	fixture_segment(graph, 2, 10, 70, WL_STATE_RUNNING, SID);
+	fixture_handoff(graph, WL_HANDOFF_QUEUE, 1, 10, 2, 10, SID);
+	fixture_handoff(graph, WL_HANDOFF_QUEUE, 2, 70, 1, 90, SID);
+	fixture_expect(graph, &interval, 0,
+		       "queue@1<1 0-5; oncpu@1 5-10; oncpu@2 10-70; queue@1<1 70-90; oncpu@1 90-100");
+	graph__free(graph);
+}
+
 /* An event loop puts the interval aside, serves another one, and comes back to it. */
 static void another_interval_in_between_is_interference(void)
 {
@@ -765,6 +783,7 @@ int suite_path(void)
 		{"a wake-up in vain is not blamed", a_wakeup_in_vain_is_not_blamed},
 		{"a request is followed into another process", a_request_is_followed_into_another_process},
 		{"a thread that polls for others is not blamed", a_thread_that_polls_for_others_is_not_blamed},
+		{"a pool gives back by a queue", a_pool_gives_back_by_a_queue},
 		{"a queue is blamed on what its worker did", a_queue_is_blamed_on_what_its_worker_did},
 		{"another interval in between is interference", another_interval_in_between_is_interference},
 		{"pipes wake from their writer", pipes_wake_from_their_writer},
