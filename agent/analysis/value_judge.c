@@ -385,6 +385,35 @@ static void find_places(struct value_verdict *verdict, const struct value_input 
 	set_places(verdict, beyond_weight > 0 ? &beyond : &all);
 }
 
+/* The share of slow values that are outside of what normal ones reach; both are sorted by now. */
+static double values_beyond(const struct value_set *normal, const struct value_set *slow)
+{
+	double beyond = 0, total = 0;
+
+	if (!normal->cnt)
+		return NAN;
+	for (size_t i = 0; i < slow->cnt; i++) {
+		double value = slow->points[i].value;
+
+		total += slow->points[i].weight;
+		if (value < normal->points[0].value || value > normal->points[normal->cnt - 1].value)
+			beyond += slow->points[i].weight;
+	}
+	return total > 0 ? beyond / total : NAN;
+}
+
+static bool is_flag(const struct value_variable_facts *facts, const struct value_row *rows, size_t cnt)
+{
+	if (facts->kind == VALUE_BOOL || facts->kind == VALUE_ENUM)
+		return true;
+	if (facts->kind != VALUE_SIGNED && facts->kind != VALUE_UNSIGNED)
+		return false;
+	for (size_t i = 0; i < cnt; i++)
+		if (fabs(value_number(facts, rows[i].value)) > 1)
+			return false;
+	return true;
+}
+
 static void side_free(struct side *side)
 {
 	for (int dim = 0; dim < VALUE_DIM_CNT; dim++)
@@ -451,6 +480,8 @@ int value_judge(struct value_verdict *verdict, const struct value_input *input, 
 		verdict->slow_median = quantile(&slow, 0.5);
 		verdict->normal_distinct = distinct_values(&sides[0]);
 		verdict->slow_distinct = distinct_values(&sides[1]);
+		verdict->values_beyond = values_beyond(&normal, &slow);
+		verdict->is_flag = is_flag(facts, rows, cnt);
 		normal = set_of(&sides[0], VALUE_DIM_COST, false);
 		slow = set_of(&sides[1], VALUE_DIM_COST, false);
 		verdict->normal_stay = mean_of(&normal);

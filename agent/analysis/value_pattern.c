@@ -22,6 +22,18 @@ enum sign {
 #define STUCK_TIMES   10
 #define STUCK_SAMPLES 50
 
+/* A loop whose variable stays in the range that normal profiles show, of so many samples, makes no more steps. */
+#define RANGE_SAMPLES 16
+#define RANGE_BEYOND  0.05
+/* A flag has that share of values that normal profiles do not have. */
+#define GIVEN_BEYOND 0.5
+
+static bool goes_farther(const struct value_verdict *verdict)
+{
+	return isnan(verdict->values_beyond) || verdict->normal_cnt < RANGE_SAMPLES ||
+	       verdict->values_beyond >= RANGE_BEYOND;
+}
+
 static bool has_more(const struct value_verdict *verdict)
 {
 	return verdict->slow_distinct >= MORE_MIN && verdict->normal_distinct > 0 &&
@@ -55,6 +67,17 @@ static bool is_uniform(const struct value_input *input, const struct value_verdi
 	return base->slow_distinct >= MORE_MIN && verdict->slow_stay >= STUCK_TIMES * base->slow_stay;
 }
 
+bool value_is_given(const struct value_variable_facts *facts, const struct value_verdict *verdict)
+{
+	return facts->tags & VALUE_TAG_COND && !(facts->tags & VALUE_TAG_GLOBAL) && verdict->is_flag &&
+	       verdict->is_anomalous && verdict->values_beyond >= GIVEN_BEYOND;
+}
+
+bool value_is_of_many(const struct value_verdict *verdict)
+{
+	return verdict->slow_distinct >= MORE_MIN && verdict->slow_stay <= 2;
+}
+
 static bool is_least(double ratio, double least)
 {
 	return ratio < VALUE_DEFAULT_DISCOUNT && ratio <= least;
@@ -77,8 +100,12 @@ uint8_t value_signs(const struct value_input *input, const struct value_verdict 
 	if (verdict->slow_stay > verdict->normal_stay &&
 	    (is_least(verdict->ratios[VALUE_DIM_COST], least) || is_stuck(verdict, step)))
 		return SIGN_STAYS;
+	/* Addresses that stay for shorter are those of more elements. */
+	if (input->variables[variable].kind == VALUE_POINTER && verdict->slow_stay < verdict->normal_stay &&
+	    value_is_of_many(verdict) && verdict->slow_distinct >= MORE_TIMES * verdict->normal_distinct)
+		return SIGN_MORE;
 	if (tags & VALUE_TAG_LOOP && differs)
-		return SIGN_MOVES;
+		return goes_farther(verdict) ? SIGN_MOVES : SIGN_DIFFERS;
 	return has_more(verdict) ? SIGN_MORE : SIGN_DIFFERS;
 }
 

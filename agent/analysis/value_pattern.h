@@ -16,6 +16,10 @@ double value_step(const struct value_variable_facts *facts, const struct value_v
  */
 uint8_t value_signs(const struct value_input *input, const struct value_verdict *verdicts, uint32_t variable,
 		    double least, double step);
+/* Is it a flag that the function tests, in a state that normal profiles do not have? */
+bool value_is_given(const struct value_variable_facts *facts, const struct value_verdict *verdict);
+/* Is it another one at almost each sample? */
+bool value_is_of_many(const struct value_verdict *verdict);
 /* By the signs of all variables of a function. */
 enum value_pattern value_pattern_of(uint8_t signs);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "analysis/value_rank.h"
 
+#include "analysis/value_callee.h"
 #include "analysis/value_judge.h"
 #include "analysis/value_pattern.h"
 #include "analysis/value_stats.h"
@@ -38,6 +39,7 @@ struct ranker {
 	struct cost
 		*by_states; /* likewise state by state, of normal and of slow profiles; NULL: all is sampled always */
 	double *ticks;      /* of each state, normal and slow, weighted */
+	struct value_callee *callees; /* by function */
 };
 
 static struct cost *cost_of(const struct ranker *ranker, size_t profile, size_t function)
@@ -353,8 +355,11 @@ static double discount_by_ranks(const struct ranker *ranker, size_t function)
 
 static void take_signs(struct ranker *ranker, struct value_function *function, uint32_t variable)
 {
+	const struct value_verdict *verdict = &ranker->ranking->verdicts[variable];
 	const uint32_t by[] = {function->variable, function->tested};
 
+	function->is_given |= value_is_given(&ranker->input->variables[variable], verdict);
+	function->is_for_many |= value_is_of_many(verdict);
 	for (int i = 0; i < 2; i++)
 		if (by[i] != VALUE_NONE)
 			function->signs[i] |= value_signs(ranker->input, ranker->ranking->verdicts, variable,
@@ -380,7 +385,6 @@ static void discount_function(const struct ranker *ranker, struct value_function
 		function->ratio = isnan(ratio) ? 0 : ratio;
 	}
 	function->calibrated = (1 - function->ratio) * function->cost;
-	function->pattern = value_pattern_of(function->signs[0] ? function->signs[0] : function->signs[1]);
 }
 
 ORDER(compare_functions, struct value_function, BY(b->calibrated, a->calibrated), BY(b->cost, a->cost),
@@ -450,6 +454,12 @@ static void rank_functions(struct ranker *ranker)
 			.function = (uint32_t)f, .variable = VALUE_NONE, .tested = VALUE_NONE, .step = INFINITY};
 	visit_variables(ranker, functions, offer);
 	visit_variables(ranker, functions, take_signs);
+	for (size_t f = 0; f < input->function_cnt; f++) {
+		const uint8_t *signs = functions[f].signs;
+
+		functions[f].pattern = value_pattern_by_callee(value_pattern_of(signs[0] ? signs[0] : signs[1]),
+							       functions, ranker->callees, (uint32_t)f);
+	}
 	for (size_t f = 0; f < input->function_cnt; f++) {
 		struct value_function *function = &functions[f];
 		double of_depth = 0;
@@ -521,19 +531,22 @@ int value_rank(struct value_ranking *ranking, struct value_input *input, struct 
 		.verdicts = arena__alloc(arena, input->variable_cnt, sizeof(*ranking->verdicts)),
 		.functions = arena__alloc(arena, input->function_cnt, sizeof(*ranking->functions)),
 	};
+	ranker.callees = calloc(input->function_cnt + 1, sizeof(*ranker.callees));
 	ranker.costs = calloc(input->profile_cnt * input->function_cnt + 1, sizeof(*ranker.costs));
 	if (input->is_recorded && input->state_cnt > 1) {
 		ranker.by_states = calloc(input->state_cnt * 2 * input->function_cnt + 1, sizeof(*ranker.by_states));
 		ranker.ticks = calloc(input->state_cnt * 2, sizeof(*ranker.ticks));
 		err = ranker.by_states && ranker.ticks ? 0 : -ENOMEM;
 	}
-	if (!ranking->verdicts || !ranking->functions || !ranker.costs)
+	if (!ranking->verdicts || !ranking->functions || !ranker.costs || !ranker.callees)
 		err = -ENOMEM;
 	for (size_t v = 0; v < input->variable_cnt && !err; v++)
 		ranking->verdicts[v].ratio = NAN;
 	if (!err) {
 		sort_rows(input, compare_ticks);
 		err = sum_costs(&ranker);
+		if (!err)
+			err = value_callees_find(ranker.callees, input);
 		if (!err && ranker.by_states)
 			err = weigh_by_turns(&ranker);
 		sort_rows(input, compare_rows);
@@ -551,6 +564,7 @@ int value_rank(struct value_ranking *ranking, struct value_input *input, struct 
 		sort_rows(input, compare_ticks);
 		rank_functions(&ranker);
 	}
+	free(ranker.callees);
 	free(ranker.costs);
 	free(ranker.by_states);
 	free(ranker.ticks);

@@ -79,13 +79,15 @@ struct value_verdict {
 	bool is_anomalous; /* the distributions differ */
 	bool is_suspect;   /* all slow values are beyond the normal ones, of which there are too few for a test */
 	bool varies;       /* it had several values */
+	bool is_flag;      /* a truth value, an enumeration, or a number that is never but -1, 0 or 1 */
 	size_t normal_cnt, slow_cnt;
 	size_t normal_distinct, slow_distinct; /* values, of a pointer addresses */
 	double normal_stay, slow_stay;         /* means of VALUE_DIM_COST; NAN: none */
 	double normal_lo, normal_hi;           /* 5th and 95th percentile of the normal values; NAN: none */
 	double slow_median;
-	double beyond_share; /* of the slow samples, outside of the range of all normal ones */
-	uint32_t places[4];  /* where most of those were taken, the most first; VALUE_NONE: no more */
+	double beyond_share;  /* of the slow samples, outside of the range of all normal ones */
+	double values_beyond; /* likewise by their values, whatever the dimension; NAN: of a pointer, or without any */
+	uint32_t places[4];   /* where most of those were taken, the most first; VALUE_NONE: no more */
 };
 
 enum value_discount_by {
@@ -108,6 +110,8 @@ struct value_function {
 	double depth;     /* mean, of its frames at the ticks of variable_cost */
 	uint8_t evidence; /* of its anomalous variables; 0: none */
 	bool has_basic;   /* a variable of a basic type that can tell something was sampled in it */
+	bool is_given;    /* a flag that it tests has a state that normal profiles do not have */
+	bool is_for_many; /* a variable of it is another one at almost each sample, in slow profiles */
 };
 
 struct value_ranking {
