@@ -19,13 +19,13 @@ static const char help[] =
 	"Lists the variables of a binary with DWARF whose values can be sampled: globals, and locals that the machine "
 	"code\n"
 	"uses in a loop's exit, a conditional jump or a call.\n"
-	"  -e, --exe FILE        the binary; a separate debug file is found by its build id\n"
-	"      --file GLOB       only variables declared in such source files\n"
-	"      --function GLOB   only variables of such functions\n"
-	"      --locations       where each variable is, by program counter\n"
-	"      --all             locals without a tag, too\n"
-	"      --debuginfo DIR   debug files are searched there first\n"
-	"      --json            schema whylate.values.schema/1\n";
+	"  -e, --executable FILE  the binary; a separate debug file is found by its build id\n"
+	"      --file GLOB        only variables declared in such source files\n"
+	"      --function GLOB    only variables of such functions\n"
+	"      --locations        where each variable is, by program counter\n"
+	"      --all              locals without a tag, too\n"
+	"      --debuginfo DIR    debug files are searched there first\n"
+	"      --json             schema whylate.values.schema/1\n";
 
 struct values_options {
 	struct value_schema_opts schema;
@@ -61,7 +61,8 @@ static int schema_run(const struct values_options *options)
 
 #define O struct values_options
 static const struct option_row rows[] = {
-	OPTION_TEXT("exe", 'e', O, schema.path),
+	OPTION_TEXT("executable", 'e', O, schema.path),
+	OPTION_TEXT("exe", 0, O, schema.path), /* its name before it had that of `probes` */
 	OPTION_TEXT("file", 0, O, schema.file),
 	OPTION_TEXT("function", 0, O, schema.function),
 	OPTION_FLAG("locations", 0, O, locations),

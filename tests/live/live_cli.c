@@ -41,6 +41,10 @@ static void expect(int code, const char *text, const char *and_text, const char 
 static void test_usage(void)
 {
 	expect(2, "frobnicate", NULL, "frobnicate");
+	expect(1, "/nowhere/prog", NULL, "values schema -e /nowhere/prog");
+	expect(1, "/nowhere/prog", NULL, "values schema --executable /nowhere/prog");
+	expect(1, "/nowhere/prog", NULL, "values schema --exe /nowhere/prog");
+	expect(1, "/nowhere/prog", NULL, "probes list --executable /nowhere/prog");
 	expect(2, "-p", NULL, "record");
 	expect(2, "-p", NULL, "diagnose");
 	expect(2, "-p", "wolf", "record -p wolf");
