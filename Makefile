@@ -129,11 +129,17 @@ workload_bin := $(patsubst tests/workloads/%.c,$(BUILD)/workloads/%,$(filter-out
 queue_bin := $(patsubst %,$(BUILD)/workloads/queues-%,O0 O2 O3 stripped lockless $(if $(CROSS_COMPILE),,cplusplus))
 
 .PHONY: workloads
-workloads: $(workload_bin) $(BUILD)/workloads/lib/libwlplugin.so $(BUILD)/workloads/lib/libwltracer.so $(BUILD)/workloads/prelinked/library $(queue_bin)
+workloads: $(workload_bin) $(BUILD)/workloads/lib/libwlplugin.so $(BUILD)/workloads/lib/libwltracer.so $(BUILD)/workloads/prelinked/library $(BUILD)/workloads/split-dwarf/basket $(queue_bin)
 $(BUILD)/workloads/%: tests/workloads/%.c $(wildcard tests/workloads/common.c tests/workloads/*.h)
 	$(say) CC $@
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=gnu11 -O2 -g $(WARN) -D_GNU_SOURCE -Iinclude -Itests/workloads $< $(wildcard tests/workloads/common.c) -o $@ $(workload_with) -lpthread -lm
+
+# What DWARF says of its variables is in .dwo files beside it.
+$(BUILD)/workloads/split-dwarf/basket: tests/workloads/basket.c $(wildcard tests/workloads/common.c tests/workloads/*.h)
+	$(say) CC $@
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu11 -O2 -g -gsplit-dwarf $(WARN) -D_GNU_SOURCE -Iinclude -Itests/workloads $< tests/workloads/common.c -o $@ -lpthread -lm
 
 # What some of them have beside C: a library of their own, behind the PLT, and C++.
 $(BUILD)/workloads/lib/libwlcodec.so: tests/workloads/lib/codec.c tests/workloads/lib/codec.h

@@ -77,6 +77,23 @@ static void test_usage(void)
 	expect(2, "--top", "few", "report --top few /tmp");
 }
 
+/* Its lines and functions are known, of its variables nothing is: an empty list needs a reason. */
+static void test_split_dwarf(void)
+{
+	static const char *const names[] = {"basket", "split-dwarf/basket"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		struct process process;
+		int code = whylate(&process, 20, "values schema -e %s/%s", workloads_path(), names[i]);
+
+		CHECKF(code == 0, "%s: exit code %d: %s", names[i], code, process_err(&process));
+		CHECKF(!strstr(process_err(&process), ".dwo files") == !i, "%s: %s", names[i], process_err(&process));
+		CHECKF(!strstr(process_err(&process), "-g alone") == !i, "%s: %s", names[i], process_err(&process));
+		CHECKF(!strstr(process_out(&process), "items") == (i == 1), "%s: %s", names[i], process_out(&process));
+		process_end(&process);
+	}
+}
+
 static void test_wrong_process(void)
 {
 	struct process process;
@@ -453,6 +470,7 @@ static const struct live_test tests[] = {
 	{"readme", test_readme, SHORT},
 	{"wrong_process", test_wrong_process, SHORT},
 	{"thread_id", test_thread_id, SHORT},
+	{"split_dwarf", test_split_dwarf, SHORT},
 	{"no_privilege", test_no_privilege, SHORT},
 	{"bad_symbols", test_bad_symbols, SHORT},
 	{"bad_output", test_bad_output, SHORT},
