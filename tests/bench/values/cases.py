@@ -48,6 +48,7 @@ class Case:
     """What all cases have: files, processes, threads of load."""
 
     typed = None  # in a mixed run, the type of the requests that are judged
+    program = None  # of a build with -pg, what gprof sees; None: there is none
 
     def __init__(self, servers, directory, kind):
         self.servers, self.dir, self.kind = servers, directory, kind
@@ -102,7 +103,7 @@ class Case:
 # --- Redis ----------------------------------------------------------------------------------------------------------
 
 class Redis(Case):
-    binary = "redis/src/redis-server"
+    binary = program = "redis/src/redis-server"
 
     def start(self, *args):
         self.pid = self.run(os.path.join(self.servers, self.binary), "--port", str(self.port), "--dir", self.dir,
@@ -191,7 +192,7 @@ class BlockedPop(Redis):
 # --- Apache httpd ---------------------------------------------------------------------------------------------------
 
 class Httpd(Case):
-    binary, mpm = "httpd/httpd", "event"
+    binary, program, mpm = "httpd/httpd", "httpd/httpd", "event"
 
     def start(self, conf):
         base = os.path.join(self.servers, "httpd")
