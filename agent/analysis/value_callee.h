@@ -3,7 +3,7 @@
 #ifndef WHYLATE_ANALYSIS_VALUE_CALLEE_H
 #define WHYLATE_ANALYSIS_VALUE_CALLEE_H
 
-#include "analysis/value_rank.h"
+#include "analysis/value_facts.h"
 
 struct value_callee {
 	uint32_t function;   /* that it calls at most of its slow ticks, not itself; VALUE_NONE: it calls none */

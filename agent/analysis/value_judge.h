@@ -3,7 +3,7 @@
 #ifndef WHYLATE_ANALYSIS_VALUE_JUDGE_H
 #define WHYLATE_ANALYSIS_VALUE_JUDGE_H
 
-#include "analysis/value_rank.h"
+#include "analysis/value_facts.h"
 
 /*
  * The rows are those of one variable, by profile, unit and time.  `expected`: so many samples the normal profiles have
@@ -11,5 +11,13 @@
  */
 int value_judge(struct value_verdict *verdict, const struct value_input *input, const struct value_row *rows,
 		size_t cnt, double expected);
+
+/* The number that the bytes stand for; of a pointer, its address. */
+double value_number(const struct value_variable_facts *facts, uint64_t bytes);
+
+/* Of a variable whose values do not differ by the test: are there too few normal samples for one, and all others beyond
+ * them?
+ */
+bool value_is_suspect(const struct value_variable_facts *facts, size_t normal_cnt, size_t slow_cnt, double beyond);
 
 #endif

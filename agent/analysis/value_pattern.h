@@ -3,7 +3,7 @@
 #ifndef WHYLATE_ANALYSIS_VALUE_PATTERN_H
 #define WHYLATE_ANALYSIS_VALUE_PATTERN_H
 
-#include "analysis/value_rank.h"
+#include "analysis/value_facts.h"
 
 /*
  * For how long the variable stays in slow profiles, if it goes from one to the next of many: an address, or what a loop

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The value that the first cause ends with. */
+#include "analysis/value_judge.h"
 #include "analysis/value_stats.h"
 #include "analysis/values.h"
 

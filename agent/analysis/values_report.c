@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "analysis/value_fit.h"
+#include "analysis/value_judge.h"
 #include "analysis/value_stats.h"
 #include "analysis/values.h"
 #include "base/order.h"
