@@ -34,9 +34,10 @@ static bool goes_farther(const struct value_verdict *verdict)
 	       verdict->values_beyond >= RANGE_BEYOND;
 }
 
+/* Values between those of normal profiles are finer steps, not more elements. */
 static bool has_more(const struct value_verdict *verdict)
 {
-	return verdict->slow_distinct >= MORE_MIN && verdict->normal_distinct > 0 &&
+	return goes_farther(verdict) && verdict->slow_distinct >= MORE_MIN && verdict->normal_distinct > 0 &&
 	       verdict->slow_distinct >= MORE_TIMES * verdict->normal_distinct &&
 	       verdict->normal_cnt >= SAMPLES_OF_ONE * verdict->normal_distinct;
 }
@@ -53,6 +54,14 @@ static bool is_stuck(const struct value_verdict *verdict, double step)
 {
 	return verdict->slow_cnt >= STUCK_SAMPLES && verdict->normal_distinct > 1 &&
 	       verdict->slow_stay >= STUCK_TIMES * verdict->normal_stay && verdict->slow_stay >= STUCK_TIMES * step;
+}
+
+/* A loop goes on, and what its exit tests does not go on with it (vProf's first rule as it is written). */
+static bool stands_still(const struct value_variable_facts *facts, const struct value_verdict *verdict)
+{
+	return facts->tags & VALUE_TAG_LOOP && verdict->slow_cnt >= STUCK_SAMPLES && verdict->normal_distinct > 1 &&
+	       verdict->ratios[VALUE_DIM_COST] < VALUE_DEFAULT_DISCOUNT &&
+	       verdict->slow_stay >= STUCK_TIMES * verdict->normal_stay;
 }
 
 /* `p->type` is the same for all that p goes through, which no normal profile shows. */
@@ -98,7 +107,8 @@ uint8_t value_signs(const struct value_input *input, const struct value_verdict 
 	if (is_uniform(input, verdicts, variable))
 		return SIGN_UNIFORM;
 	if (verdict->slow_stay > verdict->normal_stay &&
-	    (is_least(verdict->ratios[VALUE_DIM_COST], least) || is_stuck(verdict, step)))
+	    (is_least(verdict->ratios[VALUE_DIM_COST], least) || is_stuck(verdict, step) ||
+	     stands_still(&input->variables[variable], verdict)))
 		return SIGN_STAYS;
 	/* Addresses that stay for shorter are those of more elements. */
 	if (input->variables[variable].kind == VALUE_POINTER && verdict->slow_stay < verdict->normal_stay &&

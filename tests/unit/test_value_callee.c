@@ -89,6 +89,40 @@ static void a_loop_that_goes_no_farther_is_no_scalability(void)
 	}
 }
 
+/* A condition's variable with a hundred values where it had four: between those, or beyond them. */
+static void finer_steps_are_not_more_elements(void)
+{
+	static struct subject subject;
+
+	for (int beyond = 0; beyond < 2; beyond++) {
+		begin(&subject);
+		subject.facts[COUNTER].tags = VALUE_TAG_COND;
+		for (uint32_t tick = 0; tick < 2 * TICKS; tick++)
+			add(&subject, tick, 0, OUTER, COUNTER,
+			    tick < TICKS ? tick % 4 * 400 : tick * 7919 % 1200 * (1 + (uint32_t)beyond));
+		CU_ASSERT_EQUAL(pattern_of(&subject, OUTER),
+				beyond ? VALUE_PATTERN_SCALABILITY : VALUE_PATTERN_WRONG_CONSTRAINT);
+	}
+}
+
+/* What the exit of a loop tests has the values that it ever had, and stays for 20 samples each: or for as long as ever.
+ */
+static void a_loop_that_goes_on_without_progress_lacks_a_constraint(void)
+{
+	static struct subject subject;
+
+	for (int still = 0; still < 2; still++) {
+		begin(&subject);
+		for (uint32_t tick = 0; tick < 2 * TICKS; tick++) {
+			uint32_t all = tick < TICKS ? tick * 7 % 12 : still ? tick / 20 % 12 : tick * 7 % 12 / 2;
+
+			add(&subject, tick, 0, OUTER, COUNTER, all);
+		}
+		CU_ASSERT_EQUAL(pattern_of(&subject, OUTER),
+				still ? VALUE_PATTERN_MISSING_CONSTRAINT : VALUE_PATTERN_WRONG_CONSTRAINT);
+	}
+}
+
 enum given { NOTHING, FEW, NUMBERS, ALL, GIVEN_CNT };
 
 /*
@@ -183,6 +217,9 @@ int suite_value_callee(void)
 {
 	static const struct unit_test tests[] = {
 		{"a loop that goes no farther is no scalability", a_loop_that_goes_no_farther_is_no_scalability},
+		{"finer steps are not more elements", finer_steps_are_not_more_elements},
+		{"a loop that goes on without progress lacks a constraint",
+		 a_loop_that_goes_on_without_progress_lacks_a_constraint},
 		{"what normal runs never hand on is a missing constraint",
 		 what_normal_runs_never_hand_on_is_a_missing_constraint},
 		{"elements of the callee show the loop", elements_of_the_callee_show_the_loop},
