@@ -34,10 +34,9 @@ static bool goes_farther(const struct value_verdict *verdict)
 	       verdict->values_beyond >= RANGE_BEYOND;
 }
 
-/* Values between those of normal profiles are finer steps, not more elements. */
 static bool has_more(const struct value_verdict *verdict)
 {
-	return goes_farther(verdict) && verdict->slow_distinct >= MORE_MIN && verdict->normal_distinct > 0 &&
+	return verdict->slow_distinct >= MORE_MIN && verdict->normal_distinct > 0 &&
 	       verdict->slow_distinct >= MORE_TIMES * verdict->normal_distinct &&
 	       verdict->normal_cnt >= SAMPLES_OF_ONE * verdict->normal_distinct;
 }
@@ -116,7 +115,9 @@ uint8_t value_signs(const struct value_input *input, const struct value_verdict 
 		return SIGN_MORE;
 	if (tags & VALUE_TAG_LOOP && differs)
 		return goes_farther(verdict) ? SIGN_MOVES : SIGN_DIFFERS;
-	return has_more(verdict) ? SIGN_MORE : SIGN_DIFFERS;
+	/* What is compared, between values of normal profiles, goes in finer steps; what is handed on is another one.
+	 */
+	return has_more(verdict) && goes_farther(verdict) ? SIGN_MORE : SIGN_DIFFERS;
 }
 
 /*

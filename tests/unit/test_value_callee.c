@@ -89,19 +89,19 @@ static void a_loop_that_goes_no_farther_is_no_scalability(void)
 	}
 }
 
-/* A condition's variable with a hundred values where it had four: between those, or beyond them. */
+/* A hundred values where there were four: compared, between those or beyond them; handed on, between those. */
 static void finer_steps_are_not_more_elements(void)
 {
 	static struct subject subject;
 
-	for (int beyond = 0; beyond < 2; beyond++) {
+	for (int test = 0; test < 3; test++) {
 		begin(&subject);
-		subject.facts[COUNTER].tags = VALUE_TAG_COND;
+		subject.facts[COUNTER].tags = test == 2 ? VALUE_TAG_ARGS : VALUE_TAG_COND;
 		for (uint32_t tick = 0; tick < 2 * TICKS; tick++)
 			add(&subject, tick, 0, OUTER, COUNTER,
-			    tick < TICKS ? tick % 4 * 400 : tick * 7919 % 1200 * (1 + (uint32_t)beyond));
+			    tick < TICKS ? tick % 4 * 400 : tick * 7919 % 1200 * (test == 1 ? 2 : 1));
 		CU_ASSERT_EQUAL(pattern_of(&subject, OUTER),
-				beyond ? VALUE_PATTERN_SCALABILITY : VALUE_PATTERN_WRONG_CONSTRAINT);
+				test ? VALUE_PATTERN_SCALABILITY : VALUE_PATTERN_WRONG_CONSTRAINT);
 	}
 }
 
