@@ -215,8 +215,11 @@ class Httpd(Case):
             while not self.ended:
                 connection.sendall(b"GET /index.html HTTP/1.1\r\nHost: a\r\n%s\r\n" % (
                     b"" if keep else b"Connection: close\r\n"))
-                while connection.recv(1 << 16)[-1:] != b"\n":
-                    pass
+                got = b""
+                while got[-1:] != b"\n":
+                    got = connection.recv(1 << 16)
+                    if not got:
+                        raise OSError("closed")
                 time.sleep(pause)
                 if not keep:
                     return
@@ -248,6 +251,7 @@ class IdleSpin(Httpd):
     name, file, root, pattern = "httpd-52914", "event.c", ["listener_thread"], "wrong_constraint"
     line = "timeout = expiry > now"
     source, binary = "httpd/server/mpm/event/event.c", "httpd/server/mpm/event/.libs/mod_mpm_event.so"
+    program = None  # it is in a library, of which gprof sees nothing
 
     def start(self):
         super().start("StartServers 1\nThreadsPerChild 25\nMaxRequestWorkers 25\nServerLimit 1\nMinSpareThreads 1\n"
