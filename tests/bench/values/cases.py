@@ -49,6 +49,7 @@ class Case:
 
     typed = None  # in a mixed run, the type of the requests that are judged
     program = None  # of a build with -pg, what gprof sees; None: there is none
+    patience = 3  # seconds from SIGTERM to SIGKILL
 
     def __init__(self, servers, directory, kind):
         self.servers, self.dir, self.kind = servers, directory, kind
@@ -87,7 +88,7 @@ class Case:
                 pass
         for process in self.processes:
             try:
-                process.wait(3)
+                process.wait(self.patience)
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
