@@ -25,7 +25,7 @@ run_tests=("${build[@]}" libcunit1-dev llvm protobuf-compiler libcap2-bin python
 	apache2 mariadb-server mariadb-client sysbench golang-go chromium fonts-dejavu-core
 	clickhouse-server prometheus python3-scipy tmux zsh fish lighttpd haproxy python3-aiohttp)
 # Beside it, what only the live tests take that `make test` leaves out.
-run_rest=("${run_tests[@]}" golang-1.22-go golang-1.23-go python3-mysqldb)
+run_rest=("${run_tests[@]}" golang-1.22-go golang-1.23-go python3-mysqldb runc)
 # What a release may lack; the tests that need it are skipped with their reason.
 optional=" golang-1.22-go golang-1.23-go chromium clickhouse-server prometheus python3-scipy zsh fish libzookeeper-java "
 targets=("${build[@]}" python3 lighttpd haproxy squid varnish rabbitmq-server nats-server golang-go python3-flask

@@ -124,12 +124,23 @@ static void test_port_elsewhere(void)
 	process_end(&server);
 }
 
+#define VERSION2       {"/sys/fs/cgroup/unified", "/sys/fs/cgroup"}
+#define CONTAINER      "5e0c61f2a87d4b9390d6aa11c2b7f48e03d5967c1f8be24a6d7305b9ce48f1a2"
+#define CONTAINER_PART "5e0c61f2a87d"
+#define POD            "8d1c2f9e-5b47-4d3a-9c60-e17a4fb20d35"
+#define POD_IN_PATH    "8d1c2f9e_5b47_4d3a_9c60_e17a4fb20d35"
+
 /* As they are mounted, where they are: the first directory of each. */
 static const struct hierarchy {
 	const char *test, *roots[3];
-} version2 = {"target_cgroup", {"/sys/fs/cgroup/unified", "/sys/fs/cgroup"}},
-  version1 = {"target_cgroup_v1", {"/sys/fs/cgroup/freezer", "/sys/fs/cgroup/pids", "/sys/fs/cgroup/cpu"}},
-  of_systemd = {"target_unit", {"/sys/fs/cgroup/systemd"}};
+	const char *name;   /* of the control group; NULL: one of this run's own */
+	const char *target; /* NULL: --cgroup and its path */
+} version2 = {"target_cgroup", VERSION2, NULL, NULL},
+  version1 = {"target_cgroup_v1", {"/sys/fs/cgroup/freezer", "/sys/fs/cgroup/pids", "/sys/fs/cgroup/cpu"}, NULL, NULL},
+  of_systemd = {"target_unit", {"/sys/fs/cgroup/systemd"}, "whylate-test-unit.service", "--unit whylate-test-unit"},
+  unit_v2 = {"target_unit_v2", VERSION2, "whylate-test-unit2.service", "--unit whylate-test-unit2"},
+  container = {"target_container", VERSION2, "docker-" CONTAINER ".scope", "--container " CONTAINER_PART},
+  pod = {"target_pod", VERSION2, "kubepods-burstable-pod" POD_IN_PATH ".slice", "--pod " POD};
 
 /* A control group there; false: none can be made, and the test is skipped. */
 static bool cgroup_make(const struct hierarchy *hierarchy, char *dir, size_t sz)
@@ -139,11 +150,16 @@ static bool cgroup_make(const struct hierarchy *hierarchy, char *dir, size_t sz)
 
 	for (size_t i = 0; i < 3 && hierarchy->roots[i]; i++) {
 		snprintf(procs, sizeof(procs), "%s/cgroup.procs", hierarchy->roots[i]);
-		snprintf(dir, sz, "%s/whylate-test-%d.service", hierarchy->roots[i], getpid());
+		if (hierarchy->name)
+			snprintf(dir, sz, "%s/%s", hierarchy->roots[i], hierarchy->name);
+		else
+			snprintf(dir, sz, "%s/whylate-test-%d", hierarchy->roots[i], getpid());
 		/* Part of another one where nothing is mounted. */
 		if (stat("/sys/fs/cgroup", &top) || stat(hierarchy->roots[i], &root) ||
-		    (hierarchy != &version2 && top.st_dev == root.st_dev))
+		    (strcmp(hierarchy->roots[i], "/sys/fs/cgroup") && top.st_dev == root.st_dev))
 			continue;
+		/* What a run that was killed has left. */
+		rmdir(dir);
 		if (is_there(procs) && !mkdir(dir, 0755))
 			return true;
 	}
@@ -163,8 +179,8 @@ static void cgroup_join(const char *dir, const char *below, pid_t pid)
 	sleep_ms(500);
 }
 
-/* Who joins is recorded, who leaves no longer; by its unit's name, or its path. */
-static void follow_cgroup(const struct hierarchy *hierarchy, bool by_unit)
+/* Who joins is recorded, who leaves no longer. */
+static void follow_cgroup(const struct hierarchy *hierarchy)
 {
 	struct recording recording = {0};
 	struct redis one = {0}, two = {0};
@@ -175,7 +191,10 @@ static void follow_cgroup(const struct hierarchy *hierarchy, bool by_unit)
 	if (!redis_start(&one, ANY_CPU) || !redis_start(&two, ANY_CPU))
 		goto cleanup;
 	cgroup_join(dir, "", one.process.pid);
-	snprintf(target, sizeof(target), by_unit ? "--unit %s" : "--cgroup %s", by_unit ? strrchr(dir, '/') + 1 : dir);
+	if (hierarchy->target)
+		snprintf(target, sizeof(target), "%s", hierarchy->target);
+	else
+		snprintf(target, sizeof(target), "--cgroup %s", dir);
 	if (!recording_start_by(&recording, hierarchy->test, target, EVERY_ONE) || !load_both(&one, &two))
 		goto cleanup;
 	cgroup_join(dir, "", two.process.pid);
@@ -194,24 +213,95 @@ cleanup:
 
 static void test_cgroup(void)
 {
-	follow_cgroup(&version2, false);
+	follow_cgroup(&version2);
 }
 
 static void test_cgroup_v1(void)
 {
-	follow_cgroup(&version1, false);
+	follow_cgroup(&version1);
 }
 
 /* systemd without version 2 keeps its units there, and in no other hierarchy. */
 static void test_unit(void)
 {
-	follow_cgroup(&of_systemd, true);
+	follow_cgroup(&of_systemd);
+}
+
+static void test_unit_v2(void)
+{
+	follow_cgroup(&unit_v2);
+}
+
+/* As Docker names it under systemd, by the first twelve of its digits. */
+static void test_container(void)
+{
+	follow_cgroup(&container);
+}
+
+/* As the kubelet names it under systemd. */
+static void test_pod(void)
+{
+	follow_cgroup(&pod);
+}
+
+#define BUNDLE                                                                                                  \
+	"{\"ociVersion\":\"1.0.2\",\"process\":{\"user\":{\"uid\":0,\"gid\":0},\"cwd\":\"/"                     \
+	"\",\"noNewPrivileges\":true,"                                                                          \
+	"\"args\":[\"redis-server\",\"--port\",\"%d\",\"--save\",\"\"],\"env\":[\"PATH=/usr/bin:/bin\"]},"      \
+	"\"root\":{\"path\":\"rootfs\",\"readonly\":true},\"mounts\":["                                         \
+	"{\"destination\":\"/proc\",\"type\":\"proc\",\"source\":\"proc\"},"                                    \
+	"{\"destination\":\"/usr\",\"type\":\"bind\",\"source\":\"/usr\",\"options\":[\"rbind\",\"ro\"]},"      \
+	"{\"destination\":\"/lib\",\"type\":\"bind\",\"source\":\"/lib\",\"options\":[\"rbind\",\"ro\"]},"      \
+	"{\"destination\":\"/lib64\",\"type\":\"bind\",\"source\":\"/lib64\",\"options\":[\"rbind\",\"ro\"]}]," \
+	"\"linux\":{\"namespaces\":[{\"type\":\"pid\"},{\"type\":\"mount\"},{\"type\":\"ipc\"},{\"type\":\"uts\"}]}}"
+
+static bool bundle_make(const char *dir, int port)
+{
+	static const char *const below[] = {
+		"", "/rootfs", "/rootfs/proc", "/rootfs/usr", "/rootfs/lib", "/rootfs/lib64"};
+	char path[600], text[2048];
+
+	for (size_t i = 0; i < sizeof(below) / sizeof(below[0]); i++) {
+		snprintf(path, sizeof(path), "%.500s%s", dir, below[i]);
+		if (!CHECKF(!mkdir(path, 0755), "%s: %s", path, strerror(errno)))
+			return false;
+	}
+	snprintf(path, sizeof(path), "%.500s/config.json", dir);
+	snprintf(text, sizeof(text), BUNDLE, port);
+	return CHECK(!file_write(path, text, strlen(text)));
+}
+
+/* In namespaces and control groups that a container runtime made; its symbols are in files of another root. */
+static void test_runc(void)
+{
+	struct path bundle = temp_path("bundle"), state = temp_path("runc");
+	struct recording recording = {0};
+	struct process server = {0}, load = {0}, removed = {0};
+	int port = port_free();
+
+	if (program_missing("target_runc", "runc") || program_missing("target_runc", "redis-server") ||
+	    !bundle_make(bundle.s, port) ||
+	    process_start(&server, "runc --root %s run --bundle %s " CONTAINER, state.s, bundle.s))
+		return;
+	if (!process_says(&server, false, "Ready to accept", NULL, 10)) {
+		skip("target_runc", "runc cannot run a container here: %.200s", process_err(&server));
+	} else if (recording_start_by(&recording, "runc", "--container " CONTAINER_PART, EVERY_ONE) &&
+		   !process_start(&load, "redis-benchmark -p %d -t get -n %u -c 5 --csv", port, REQUESTS)) {
+		CHECK(!process_wait(&load, 20));
+		expect_loads(&recording, port, 1, 0, 0);
+	}
+	process_end(&load);
+	recording_end(&recording);
+	if (!process_start(&removed, "runc --root %s delete --force " CONTAINER, state.s))
+		process_wait(&removed, 10);
+	process_end(&removed);
+	process_end(&server);
 }
 
 /* Its last process ends and the cgroup is removed: so does the recording, with all that was recorded. */
 static void test_cgroup_removed(void)
 {
-	const struct hierarchy removed = {"target_cgroup_removed", {"/sys/fs/cgroup/unified", "/sys/fs/cgroup"}};
+	const struct hierarchy removed = {"target_cgroup_removed", VERSION2, NULL, NULL};
 	struct recording recording = {0};
 	struct process load = {0};
 	struct redis redis = {0};
@@ -316,6 +406,10 @@ static const struct live_test tests[] = {
 	{"target_cgroup_v1", test_cgroup_v1, SHORT},
 	{"target_unit", test_unit, SHORT},
 	{"target_pidns", test_pidns, SHORT},
+	{"target_unit_v2", test_unit_v2, REST},
+	{"target_container", test_container, REST},
+	{"target_pod", test_pod, REST},
+	{"target_runc", test_runc, REST},
 	{"target_cgroup_removed", test_cgroup_removed, REST},
 	{"target_ends_while_attached", test_ends_while_attached, REST},
 };
