@@ -15,9 +15,7 @@ int value_judge(struct value_verdict *verdict, const struct value_input *input, 
 /* The number that the bytes stand for; of a pointer, its address. */
 double value_number(const struct value_variable_facts *facts, uint64_t bytes);
 
-/* Of a variable whose values do not differ by the test: are there too few normal samples for one, and all others beyond
- * them?
- */
+/* The values do not differ by the test: are there too few normal samples for one, and all others beyond them? */
 bool value_is_suspect(const struct value_variable_facts *facts, size_t normal_cnt, size_t slow_cnt, double beyond);
 
 #endif

@@ -115,8 +115,7 @@ uint8_t value_signs(const struct value_input *input, const struct value_verdict 
 		return SIGN_MORE;
 	if (tags & VALUE_TAG_LOOP && differs)
 		return goes_farther(verdict) ? SIGN_MOVES : SIGN_DIFFERS;
-	/* What is compared, between values of normal profiles, goes in finer steps; what is handed on is another one.
-	 */
+	/* Values that are compared, between those of normal profiles, are finer steps; an argument is another one. */
 	return has_more(verdict) && goes_farther(verdict) ? SIGN_MORE : SIGN_DIFFERS;
 }
 

@@ -51,8 +51,7 @@ static int schema_run(const struct values_options *options)
 			  value_schema_why(err) ? value_schema_why(err) : strerror(-err));
 	if (!err && schema.skipped[VALUE_SKIP_SPLIT])
 		log_warn("the variables of %zu of the %zu source files of '%s' are not listed: their debugging "
-			 "information "
-			 "is in .dwo files (-gsplit-dwarf), which are not read. Compile it with -g alone",
+			 "information is in .dwo files (-gsplit-dwarf), which are not read. Compile it with -g alone",
 			 schema.skipped[VALUE_SKIP_SPLIT], schema.skipped[VALUE_SKIP_SPLIT] + schema.units,
 			 options->schema.path);
 	if (!err) {

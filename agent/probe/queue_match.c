@@ -37,7 +37,7 @@ struct threads {
 
 struct matcher {
 	struct queue_pair *pair;
-	bool awaited; /* values are waited for, or looked for when there are none */
+	bool awaited; /* a thread waits for values, or polls for them */
 	VEC(struct entry) entries;
 	uint32_t *table; /* index of an entry, + 1 */
 	size_t table_sz;

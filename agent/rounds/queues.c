@@ -277,7 +277,7 @@ static void comms_read(queue_pairs *pairs)
 	}
 }
 
-/* At which functions nothing comes out for a third of what comes out, or more. */
+/* Marks the ends of the functions that poll: so often they take NULL instead of a value. */
 static int polled_mark(const struct watch *watch, struct queue_end *ends)
 {
 	const struct queue_study *study = watch->study;

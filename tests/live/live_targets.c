@@ -329,8 +329,7 @@ cleanup:
 		rmdir(dir);
 }
 
-/* Ends between the moment that it is found and the one that all is attached: whenever that is, the agent ends as well.
- */
+/* The target ends while the agent attaches: whenever that is, the agent ends as well. */
 static void test_ends_while_attached(void)
 {
 	static const unsigned int after_ms[] = {0, 50, 150, 300, 500, 800, 1200};
@@ -350,7 +349,7 @@ static void test_ends_while_attached(void)
 			status = process_wait(&agent, 20);
 			CHECKF(status == 0 || status == 1, "after %u ms: %d: %s", after_ms[i], status,
 			       process_err(&agent));
-			CHECKF(status == 0 || strstr(process_err(&agent), "whylate: "), "after %u ms: nothing is said",
+			CHECKF(status == 0 || strstr(process_err(&agent), "whylate: "), "after %u ms: no message",
 			       after_ms[i]);
 			process_end(&agent);
 		}
