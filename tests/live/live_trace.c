@@ -98,12 +98,35 @@ static double culprit_share(json_object *report, const struct workload *workload
 	return share;
 }
 
+/*
+ * The part of a disk's category that is not the culprit's.  After the culprit has written much, a limiter of the host's
+ * may hold the device for tens of milliseconds while it has nobody's request but the waiting thread's own: the planted
+ * time counts that, and no event tells the report whose doing it is.
+ */
+static double disk_alone_share(json_object *report, const struct workload *workload, double culprit)
+{
+	json_object *lines = json_at(report, "path.lines");
+	double share = 0;
+
+	if (strcmp(workload->category, "io.disk"))
+		return 0;
+	for (size_t i = 0; lines && i < json_object_array_length(lines); i++) {
+		json_object *line = json_object_array_get_idx(lines, i);
+
+		if (!strcmp(json_text(line, "category"), workload->category))
+			share += json_number(line, "tail_share");
+	}
+	return share - culprit;
+}
+
 static void check_report(const struct workload *workload, json_object *report, bool by_comm)
 {
 	bool in_windows = json_number(report, "session.windows.count") > 0;
 	double share = culprit_share(report, workload, by_comm);
 	double outside = json_outside_share(json_at(report, "path.lines"), workload->category);
+	double alone = disk_alone_share(report, workload, share);
 	double tolerance = in_windows ? SHARE_TOLERANCE_WINDOWS : SHARE_TOLERANCE;
+	double least = workload->planted_share - tolerance;
 	json_object *result = workload->result;
 	bool good = true;
 
@@ -127,10 +150,10 @@ static void check_report(const struct workload *workload, json_object *report, b
 		good &= CHECKF(!strcmp(json_text(report, "path.lines.0.object"), json_text(result, "lock")),
 			       "%s: the lock is %s, not %s", workload->name, json_text(report, "path.lines.0.object"),
 			       json_text(result, "lock"));
-	good &= CHECKF(share <= workload->planted_share + tolerance &&
-			       share + outside >= workload->planted_share - tolerance,
-		       "%s: planted %.3f, %.3f of it by %s, %.3f from outside", workload->name, workload->planted_share,
-		       share, workload->culprit_comm, outside);
+	good &= CHECKF(share <= workload->planted_share + tolerance && share + alone + outside >= least &&
+			       (!alone || share * 2 >= least),
+		       "%s: planted %.3f, %.3f of it by %s, %.3f by the disk alone, %.3f from outside", workload->name,
+		       workload->planted_share, share, workload->culprit_comm, alone, outside);
 	if (!good)
 		printf("\n    %s\n    causes: %.3000s\n", json_object_to_json_string(result),
 		       json_object_to_json_string(json_at(report, "causes")));
