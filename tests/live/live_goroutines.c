@@ -401,7 +401,8 @@ static void messages_are_passed_on(void)
 	    CHECKF(recording_stop(&recording) == 0, "%s", process_err(&recording.process)) &&
 	    session_read(&session, recording.dir.s, add_message, &seen)) {
 		check_messages(&seen, &session, process_out(&client));
-		CHECKF(!session.moved_cnt, "%llu moved", (unsigned long long)session.moved_cnt);
+		/* One that another goroutine answers has not moved. */
+		few_moved(&session, "broker");
 		/* Whom they waited for is known. */
 		visit_rows(recording.dir.s, "handoff", find_responder, &answers);
 		CHECKF(answers * 2 > seen.request_cnt, "%llu answers, of %llu requests", (unsigned long long)answers,
