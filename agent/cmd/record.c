@@ -305,7 +305,7 @@ int cmd_diagnose(int argc, char **argv)
 		set_defaults(&options, &analyse, &rounds, &answer);
 	/* A script is not asked. */
 	if (!code && !query.kind && isatty(STDIN_FILENO) && isatty(STDERR_FILENO))
-		code = target_options_ask(&query) ? EXIT_FAILED : EXIT_DONE;
+		code = target_options_ask(&query);
 	if (!code)
 		code = target_options_check(&query, "diagnose");
 	if (!code)

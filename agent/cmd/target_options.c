@@ -249,5 +249,7 @@ int target_options_ask(struct target_query *query)
 	err = vec_push(&query->names, pid);
 cleanup:
 	vec_free(&list);
-	return err;
+	if (err == -EINVAL)
+		return EXIT_USAGE;
+	return err ? EXIT_FAILED : 0;
 }
