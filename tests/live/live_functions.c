@@ -60,6 +60,66 @@ cleanup:
 	workload_end(&workload);
 }
 
+struct calls_by_pid {
+	pid_t pid[2];
+	uint64_t cnt[2], other_cnt;
+};
+
+static void take_by_pid(void *owner, const struct interval *interval)
+{
+	struct calls_by_pid *by_pid = owner;
+
+	if (interval->pid == (uint32_t)by_pid->pid[0])
+		by_pid->cnt[0]++;
+	else if (interval->pid == (uint32_t)by_pid->pid[1])
+		by_pid->cnt[1]++;
+	else
+		by_pid->other_cnt++;
+}
+
+/* A file that two processes run has its probes once: each call of either is one interval. */
+static void test_function_of_two_processes(void)
+{
+	struct path symbols = temp_path("function-two.txt");
+	struct workload workloads[2] = {0};
+	struct calls_by_pid by_pid = {0};
+	struct recording recording = {0};
+	struct session session;
+	char target[64], args[600];
+
+	CHECK(!file_write(symbols.s, "interval handle_request\n", 24));
+	for (int i = 0; i < 2; i++) {
+		if (!workload_start(&workloads[i], "uprobe_target", 3))
+			goto cleanup;
+		by_pid.pid[i] = workloads[i].server_pid;
+	}
+	snprintf(target, sizeof(target), "-p %d,%d", by_pid.pid[0], by_pid.pid[1]);
+	snprintf(args, sizeof(args), "-s %s --rate 100%% --duty 100%% --tail none --budget 100%%", symbols.s);
+	if (!recording_start_by(&recording, "function-two", target, args))
+		goto cleanup;
+	for (int i = 0; i < 2; i++)
+		workload_go(&workloads[i]);
+	for (int i = 0; i < 2; i++)
+		if (!workload_finish(&workloads[i], 30))
+			goto cleanup;
+	recording_stop(&recording);
+	if (!session_read(&session, recording.dir.s, take_by_pid, &by_pid))
+		goto cleanup;
+	session_check(&session);
+	session_check_no_loss(&session);
+	CHECK(!by_pid.other_cnt);
+	for (int i = 0; i < 2; i++) {
+		uint64_t intervals = workloads[i].intervals;
+
+		CHECKF(by_pid.cnt[i] >= intervals && by_pid.cnt[i] <= intervals + intervals / 20,
+		       "%lu rows of the %d. process, %lu calls", by_pid.cnt[i], i + 1, intervals);
+	}
+cleanup:
+	recording_end(&recording);
+	for (int i = 0; i < 2; i++)
+		workload_end(&workloads[i]);
+}
+
 /* No return probe in a Go program: it would break its stacks. */
 static void test_go_binary(void)
 {
@@ -102,6 +162,7 @@ static void test_go_roles(void)
 
 static const struct live_test tests[] = {
 	{"function", test_function, SHORT},
+	{"function_of_two_processes", test_function_of_two_processes, REST},
 	{"go_roles", test_go_roles, SHORT},
 	{"go_binary", test_go_binary, SHORT},
 };

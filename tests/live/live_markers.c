@@ -147,12 +147,13 @@ static void test_thread_context_of_a_late_library(void)
 /* --- the header of an HTTP/1 request ------------------------------------------------------------------------------ */
 
 static const char http_server[] =
-	"import http.server,sys\n"
+	"import http.server,sys,time\n"
 	"class Handler(http.server.BaseHTTPRequestHandler):\n"
 	" protocol_version = 'HTTP/1.1'\n"
 	" wbufsize = -1\n"
 	" def log_message(self, *args): pass\n"
 	" def do_GET(self):\n"
+	"  if self.path == '/with': time.sleep(0.002)\n"
 	"  self.send_response(200)\n"
 	"  self.send_header('Content-Length', '2')\n"
 	"  self.end_headers()\n"
@@ -191,6 +192,36 @@ static void take_with_header(void *owner, const struct interval *interval)
 	take_traced(&with->traced, interval);
 }
 
+/* What a user's own system goes on with: the JSON of a late request, and the exports. */
+static void trace_is_handed_on(const char *dir)
+{
+	static const struct {
+		const char *args, *trace;
+	} views[] = {
+		{"report %s --json", "\"trace_id\": \"7472616365642121"},
+		{"export %s --format jsonl --table interval", "\"trace_id\":\"7472616365642121"},
+		{"export %s --format csv --table interval", ",7472616365642121"},
+		{"export %s --format openmetrics", "trace_id=\"7472616365642121"},
+	};
+	struct path spans = temp_path("traceparent.otlp");
+	struct process process = {0};
+	size_t sz = 0;
+	char *bytes;
+
+	for (size_t i = 0; i < sizeof(views) / sizeof(views[0]); i++) {
+		CHECKF(whylate(&process, 30, views[i].args, dir) == 0, "%s", process_err(&process));
+		CHECKF(strstr(process_out(&process), views[i].trace) != NULL, "%s: %.400s", views[i].args,
+		       process_out(&process));
+		process_end(&process);
+	}
+	CHECKF(whylate(&process, 30, "export %s --format otlp -o %s", dir, spans.s) == 0, "%s", process_err(&process));
+	bytes = file_read(spans.s, &sz);
+	/* As bytes, in a span's field. */
+	CHECKF(bytes && memmem(bytes, sz, "traced!!", 8), "no trace in %zu bytes of spans", sz);
+	free(bytes);
+	process_end(&process);
+}
+
 static void test_traceparent(void)
 {
 	static struct with_header with;
@@ -221,9 +252,10 @@ static void test_traceparent(void)
 	       with.traced.without_cnt);
 	CHECKF(with.others_cnt >= 148 && !with.others_traced_cnt, "%lu without the header, %lu of them with a trace",
 	       with.others_cnt, with.others_traced_cnt);
-	/* The three slowest requests, of which two or three have the header. */
+	/* The three slowest requests are of those that have the header. */
 	CHECKF(whylate(&explain, 30, "explain %s", recording.dir.s) == 0, "%s", process_err(&explain));
 	CHECKF(strstr(process_out(&explain), "7472616365642121") != NULL, "%.400s", process_out(&explain));
+	trace_is_handed_on(recording.dir.s);
 cleanup:
 	process_end(&explain);
 	process_end(&client);
