@@ -6,6 +6,7 @@
 #include "analysis/segments.h"
 #include "base/idmap.h"
 #include "base/loghist.h"
+#include "model/sketch.h"
 #include "shard/columns.h"
 
 /* Fills items, cnt, begin_wall_ns, rows: as segments_make(); on failure the items are still to be freed. */
@@ -21,8 +22,7 @@ struct segments_clock {
 };
 
 struct segments_task {
-	uint32_t class_nos[LOGHIST_CLASS_CNT]; /* one row's sketch */
-	double weights[LOGHIST_CLASS_CNT];
+	struct sketch sketch;   /* one row's */
 	struct intern culprits; /* of its segments; segments_read() makes one of all */
 };
 

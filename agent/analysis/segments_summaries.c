@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Rows of the table `summary` → segments.  Millions of rows: numbers are read without the locale's help. */
+/* Rows of the table `summary` → segments. */
 #include "analysis/parallel.h"
 #include "analysis/segments_read.h"
 
-#include "base/loghist.h"
 #include "base/names.h"
+#include "base/number.h"
 
-#include <endian.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define WEIGHT_MAX   1e15
 #define CULPRITS_MAX 256 /* of a segment */
 
 int segments_take_anchors(struct segments_rows *rows, const struct shard_block *block)
@@ -43,128 +41,25 @@ static bool time_is_wanted(const struct dataset_filter *filter, uint64_t wall_ns
 
 static bool is_weight(double weight)
 {
-	return isfinite(weight) && weight > 0 && weight < WEIGHT_MAX;
+	return isfinite(weight) && weight > 0 && weight < SKETCH_WEIGHT_MAX;
 }
 
-/* A text that ends with a NUL, at `end`. */
-struct cursor {
-	const char *at, *end;
-};
-
-static struct cursor cursor_of(const char *text)
+/* 0, -EBADMSG (then nothing was added) or -ENOMEM. */
+static int take_sketch(struct sketch *read, struct segment_sketch *sketch, const char *text)
 {
-	return (struct cursor){text, text + strlen(text)};
-}
+	const double *weights = read->weights;
+	int err = sketch_read(read, text);
 
-/*
- * Up to seven digits at once, where eight bytes are left: how many.  A byte that is no digit has its highest bit set
- * after the sum (a carry can only reach bytes behind such a one); then pairs, fours and eights of digits are joined by
- * multiplication.  0: none, or more than seven.
- */
-static inline unsigned take_short(const struct cursor *text, uint64_t *whole)
-{
-	uint64_t eight, others;
-	unsigned cnt;
-
-	if (text->end - text->at < 8)
-		return 0;
-	memcpy(&eight, text->at, sizeof(eight));
-	eight = le64toh(eight) ^ 0x3030303030303030;
-	others = ((eight + 0x7676767676767676) | eight) & 0x8080808080808080;
-	cnt = others ? (unsigned)__builtin_ctzll(others) / 8 : 0;
-	if (!cnt)
-		return 0;
-	eight <<= 64 - 8 * cnt;
-	eight = (eight & 0x0f0f0f0f0f0f0f0f) * (1 + (10 << 8)) >> 8;
-	eight = (eight & 0x00ff00ff00ff00ff) * (1 + (100 << 16)) >> 16;
-	*whole = (eight & 0x0000ffff0000ffff) * (1 + (10000ULL << 32)) >> 32;
-	return cnt;
-}
-
-/* Digits, up to 15 of them; the cursor goes behind them. */
-static inline uint64_t take_digits(struct cursor *text)
-{
-	const char *c = text->at, *end = c + 15;
-	uint64_t whole = 0;
-	unsigned cnt = take_short(text, &whole);
-
-	if (cnt) {
-		text->at += cnt;
-		return whole;
-	}
-	while (c < end && (unsigned)(*c - '0') < 10)
-		whole = whole * 10 + (uint64_t)(*c++ - '0');
-	text->at = c;
-	return whole;
-}
-
-/* At the end of a number in a text. */
-static inline bool ends(char c)
-{
-	return c == ' ' || !c;
-}
-
-/*
- * A number without a sign.  Up to 15 digits and a power of ten up to 22 are exact, so that their product or quotient is
- * rounded once, as by strtod(), which takes the others.  NAN: none.
- */
-static inline double take_number(struct cursor *text)
-{
-	static const double tens[] = {1,    1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
-				      1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-	const char *from = text->at, *c;
-	uint64_t whole = take_digits(text);
-	int power = 0;
-	char *end;
-	double number;
-
-	if (text->at > from && ends(*text->at))
-		return (double)whole;
-	c = text->at;
-	if (c > from && *c == '.')
-		for (c++; c - from <= 15 && (unsigned)(*c - '0') < 10; c++, power--)
-			whole = whole * 10 + (uint64_t)(*c - '0');
-	if (c > from && c[0] == 'e' && c[1] == '+' && (unsigned)(c[2] - '0') < 2 && (unsigned)(c[3] - '0') < 10) {
-		power += 10 * (c[2] - '0') + c[3] - '0';
-		c += 4;
-	}
-	if (c > from && ends(*c)) {
-		text->at = c;
-		return power < 0 ? (double)whole / tens[-power] : (double)whole * tens[power];
-	}
-	number = strtod(from, &end);
-	text->at = end;
-	return end == from ? NAN : number;
-}
-
-/* "CLASS:WEIGHT …": 0, -EBADMSG (then nothing was added) or -ENOMEM. */
-static int take_sketch(struct segments_task *parsed, struct segment_sketch *sketch, struct cursor text)
-{
-	uint32_t first = LOGHIST_CLASS_CNT, last = 0, cnt = 0;
-
-	while (*text.at) {
-		const char *from = text.at;
-		uint64_t class_no = take_digits(&text);
-		double weight;
-
-		if (text.at == from || *text.at != ':' || class_no >= LOGHIST_CLASS_CNT || cnt == LOGHIST_CLASS_CNT)
-			return -EBADMSG;
-		text.at++;
-		weight = take_number(&text);
-		if ((*text.at && *text.at != ' ') || !(weight > 0) || !(weight < WEIGHT_MAX))
-			return -EBADMSG;
-		parsed->class_nos[cnt] = (uint32_t)class_no;
-		parsed->weights[cnt++] = weight;
-		first = class_no < first ? (uint32_t)class_no : first;
-		last = class_no > last ? (uint32_t)class_no : last;
-		text.at += *text.at == ' ';
-	}
-	if (!cnt)
-		return 0;
-	if (segment_sketch__reserve(sketch, first, last))
+	if (err || !read->run_cnt)
+		return err;
+	if (segment_sketch__reserve(sketch, read->first, read->last))
 		return -ENOMEM;
-	for (uint32_t i = 0; i < cnt; i++)
-		sketch->weights[parsed->class_nos[i] - sketch->first] += parsed->weights[i];
+	for (uint32_t r = 0; r < read->run_cnt; r++) {
+		double *to = sketch->weights + (read->runs[r].first - sketch->first);
+
+		for (uint32_t c = 0; c < read->runs[r].cnt; c++)
+			to[c] += *weights++;
+	}
 	return 0;
 }
 
@@ -172,7 +67,7 @@ static int take_sketch(struct segments_task *parsed, struct segment_sketch *sket
  * The category that a word names, or -1: one of a newer recorder, or no word at all, and then the cursor stays.  They
  * are written in their order, so the one behind the last is tried first.
  */
-static int take_category(struct cursor *text, char stop, int last)
+static int take_category(struct number_text *text, char stop, int last)
 {
 	const char *end;
 
@@ -194,13 +89,13 @@ static int take_category(struct cursor *text, char stop, int last)
 	return -1;
 }
 
-static void take_categories(struct segment *segment, struct cursor text)
+static void take_categories(struct segment *segment, struct number_text text)
 {
 	int last = -1;
 
 	while (*text.at) {
 		int category = take_category(&text, ':', last);
-		double ns = take_number(&text);
+		double ns = number_take(&text);
 
 		if (*text.at && *text.at != ' ')
 			return;
@@ -227,7 +122,7 @@ static int add_culprit(struct segment *segment, int category, uint32_t what, dou
 }
 
 /* "CATEGORY NS WHAT" a line.  0 or -ENOMEM. */
-static int take_culprits(struct segments_task *task, struct segment *segment, struct cursor text)
+static int take_culprits(struct segments_task *task, struct segment *segment, struct number_text text)
 {
 	char what[512];
 	uint32_t id;
@@ -238,7 +133,7 @@ static int take_culprits(struct segments_task *task, struct segment *segment, st
 		size_t len;
 
 		category = take_category(&text, ' ', category);
-		ns = category >= 0 ? take_number(&text) : NAN;
+		ns = category >= 0 ? number_take(&text) : NAN;
 		if (category < 0 || *text.at != ' ' || !is_weight(ns / 1e6))
 			return 0;
 		len = strcspn(++text.at, "\n");
@@ -284,8 +179,8 @@ static int take_row(struct summary_rows *some, size_t task, uint32_t row, uint64
 	if (!err && (!is_weight(count) || !isfinite(sum_ns)))
 		err = -EBADMSG;
 	if (!err)
-		err = take_sketch(&some->rows->tasks[task], &segment->blocks[at],
-				  cursor_of(column_text(columns->sketch, row)));
+		err = take_sketch(&some->rows->tasks[task].sketch, &segment->blocks[at],
+				  column_text(columns->sketch, row));
 	some->bad[task] += err == -EBADMSG;
 	if (err)
 		return err == -EBADMSG ? 0 : err;
@@ -296,9 +191,9 @@ static int take_row(struct summary_rows *some, size_t task, uint32_t row, uint64
 	if (!is_weight(column_f64_or(columns->category_count, row, 0)))
 		return 0;
 	segment->category_count += column_f64_or(columns->category_count, row, 0);
-	take_categories(segment, cursor_of(column_text(columns->categories, row)));
+	take_categories(segment, number_text(column_text(columns->categories, row)));
 	return columns->culprits ? take_culprits(&some->rows->tasks[task], segment,
-						 cursor_of(column_text(columns->culprits, row)))
+						 number_text(column_text(columns->culprits, row)))
 				 : 0;
 }
 

@@ -177,18 +177,3 @@ const struct summary *summaries__next(struct summaries *summaries, uint64_t now_
 	}
 	return NULL;
 }
-
-int summary_sketch_text(char *buf, size_t sz, const float weights[LOGHIST_CLASS_CNT])
-{
-	size_t len = 0;
-
-	*buf = '\0';
-	for (uint32_t c = 0; c < LOGHIST_CLASS_CNT; c++) {
-		if (!(weights[c] > 0))
-			continue;
-		len += (size_t)snprintf(buf + len, sz - len, "%s%u:%.7g", len ? " " : "", c, (double)weights[c]);
-		if (len >= sz)
-			return -E2BIG;
-	}
-	return (int)len;
-}

@@ -65,8 +65,6 @@ const struct summary *summaries__next(struct summaries *summaries, uint64_t now_
 /* When the minute began and ended, by the recording's clock. */
 uint64_t summaries__begin_ts(const struct summaries *summaries, const struct summary *summary);
 
-/* "412:3 413:1.5": classes and weights.  The text's length, or -E2BIG. */
-int summary_sketch_text(char *buf, size_t sz, const float weights[LOGHIST_CLASS_CNT]);
 /* "CATEGORY NS WHAT" a line, WHAT "" for the others of a category. */
 #define SUMMARY_CULPRITS_SZ ((SUMMARY_CULPRITS_MAX + WL_CATEGORY_CNT) * (SUMMARY_WHAT_LEN + 48))
 void summary_culprits_text(char buf[SUMMARY_CULPRITS_SZ], const struct summary *summary);

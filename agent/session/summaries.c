@@ -4,6 +4,7 @@
 #include "session/sinks.h"
 
 #include "base/names.h"
+#include "model/sketch.h"
 #include "model/summaries.h"
 
 #include <errno.h>
@@ -11,8 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-#define SKETCH_SZ (LOGHIST_CLASS_CNT * 20)
 
 int recording_summaries_begin(struct recording *recording)
 {
@@ -118,8 +117,7 @@ static int write_row(struct recording *recording, const struct summary *summary,
 		if (summary->category_ns[c] > 0)
 			len += (size_t)snprintf(categories + len, sizeof(categories) - len, "%s%s:%.0f", len ? " " : "",
 						category_name(c), summary->category_ns[c]);
-	if (summary_sketch_text(sketch, SKETCH_SZ, summary->weights) < 0)
-		return -E2BIG;
+	sketch_text(sketch, summary->weights);
 	memset(row->nulls, 0, sizeof(row->nulls));
 	row->values[SUMMARY_BEGIN_TS].u64 = begin_ts > recording->clock.begin_ts ? begin_ts : recording->clock.begin_ts;
 	row->values[SUMMARY_END_TS].u64 = begin_ts + SUMMARY_PERIOD_NS;
@@ -146,7 +144,7 @@ int recording_summaries_write(struct recording *recording, bool all)
 	int err = 0;
 
 	while (!err && (summary = summaries__next(recording->summaries, monotonic_ns(), all))) {
-		sketch = sketch ? sketch : malloc(SKETCH_SZ);
+		sketch = sketch ? sketch : malloc(SKETCH_TEXT_SZ);
 		err = sketch ? write_row(recording, summary, sketch) : -ENOMEM;
 	}
 	free(sketch);

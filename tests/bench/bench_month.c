@@ -12,6 +12,7 @@
 #include "base/loghist.h"
 #include "base/random.h"
 #include "base/vec.h"
+#include "model/sketch.h"
 #include "shard/columns.h"
 #include "shard/reader.h"
 #include "shard/writer.h"
@@ -23,8 +24,6 @@
 #include <time.h>
 
 #define MINUTE_NS 60000000000ULL
-#define CLASS_MAX 512
-#define TEXT_SZ   (CLASS_MAX * 20)
 
 struct made_class {
 	uint32_t class_no;
@@ -56,13 +55,15 @@ static double share(void)
 
 static void take_sketch(struct minute *minute, const char *text)
 {
-	struct made_class made;
-	int used;
+	static struct sketch sketch;
+	const double *weight = sketch.weights;
 
-	while (sscanf(text, "%u:%lf%n", &made.class_no, &made.weight, &used) == 2) {
-		must(minute->classes.cnt < CLASS_MAX ? vec_push(&minute->classes, made) : -E2BIG);
-		text += used;
-	}
+	must(sketch_read(&sketch, text));
+	for (uint32_t r = 0; r < sketch.run_cnt; r++)
+		for (uint32_t c = 0; c < sketch.runs[r].cnt; c++, weight++)
+			if (*weight > 0)
+				must(vec_push(&minute->classes,
+					      ((struct made_class){sketch.runs[r].first + c, *weight})));
 }
 
 static void take_minutes(const char *path)
@@ -108,11 +109,10 @@ static void put_minute(struct shard_writer *writer, uint64_t begin_ts, double fa
 	const struct minute *from = &minutes.items[random_next(&rng) % minutes.cnt];
 	int shift = (int)lrint(log2(factor) * LOGHIST_SUB_CNT);
 	struct shard_row row = {0};
-	char sketch[TEXT_SZ];
+	float weights[LOGHIST_CLASS_CNT] = {0};
+	char sketch[SKETCH_TEXT_SZ];
 	double count = 0;
-	size_t len = 0;
 
-	*sketch = '\0';
 	for (size_t c = 0; c < from->classes.cnt; c++) {
 		double weight = floor(from->classes.items[c].weight * (0.5 + share()) + share());
 		int class_no = (int)from->classes.items[c].class_no + shift;
@@ -120,9 +120,9 @@ static void put_minute(struct shard_writer *writer, uint64_t begin_ts, double fa
 		if (weight < 1 || class_no < 0 || class_no >= (int)LOGHIST_CLASS_CNT)
 			continue;
 		count += weight;
-		len += (size_t)snprintf(sketch + len, sizeof(sketch) - len, "%s%d:%.7g", len ? " " : "", class_no,
-					weight);
+		weights[class_no] = (float)weight;
 	}
+	sketch_text(sketch, weights);
 	row.values[SUMMARY_BEGIN_TS].u64 = begin_ts;
 	row.values[SUMMARY_END_TS].u64 = begin_ts + MINUTE_NS;
 	row.values[SUMMARY_TYPE].str = from->type;

@@ -69,7 +69,14 @@ static const char *const classes[] = {
 };
 static const char *const events[] = {"seen", "exec", "exit", "attached", "detached", "refused"};
 static const char *const frames[] = {"a", "a;b", "a;b;c", "a;b;[spin]", "?a;;b", ";", "[kernel];b", "[jit]+0x10;c"};
-static const char *const sketches[] = {"", "1:1", "64:2.5 70:1e300", "5:-1 x", "4294967295:1 0:nan"};
+static const char *const sketches[] = {"",
+				       "1:1",
+				       "64:2.5 70:1e300",
+				       "5:-1 x",
+				       "4294967295:1 0:nan",
+				       "410=200310000001 419=123",
+				       "1919=9pooooooooo",
+				       "9=30/0"};
 static const char *const sums[] = {"", "oncpu:10", "oncpu:1e308 lock:1e308", "runq:-5 nothing:1", "lock 5 `a`\nrunq 7"};
 static const char *const keys[] = {
 	"agent_pids",
