@@ -21,7 +21,7 @@
 
 /* The segments with requests: logarithms of their tails, and their numbers. */
 struct series {
-	double *values, *scratch;
+	double *values, *scratch, *limits;
 	size_t *numbers, cnt;
 };
 
@@ -122,7 +122,6 @@ static int take_out_rhythm(struct segments *segments, struct series *series)
 
 /*
  * The largest squared CUSUM, scaled for its place, and where it is: values[at] is the first one of the other level.
- * Quotients are compared by their products: for a month of minutes it is called by the thousand.
  */
 static double largest_cusum(const double *values, size_t cnt, size_t *at)
 {
@@ -146,20 +145,41 @@ static double largest_cusum(const double *values, size_t cnt, size_t *at)
 	return largest / its_place * (double)cnt;
 }
 
-static double change_p(double *values, size_t cnt, double found)
+/*
+ * Of random orders, how many have as large a CUSUM.  Values that differ from their mean, which sum up to 0, so that
+ * sums from the end are as large as those from the beginning: a value's place is final once it is drawn, from the last
+ * one down, and is summed up at once.  limits: room for what the square of a sum has to be, at each place.
+ */
+static double change_p(double *values, double *limits, size_t cnt, double found)
 {
 	uint64_t state = cnt;
-	size_t as_large = 0, at;
+	size_t as_large = 0;
+	double mean = 0;
 
+	for (size_t i = 0; i < cnt; i++)
+		mean += values[i];
+	mean /= (double)cnt;
+	for (size_t i = 0; i < cnt; i++) {
+		bool is_place = i >= CHANGE_SIDE && cnt - i >= CHANGE_SIDE;
+
+		values[i] -= mean;
+		/* Orders with the same values on both sides are as large but for rounding. */
+		limits[i] = is_place ? found / (double)cnt * (double)i * (double)(cnt - i) * (1 - 1e-9) : INFINITY;
+	}
 	for (int s = 0; s < SHUFFLES; s++) {
+		double sum = 0;
+		bool is_large = false;
+
 		for (size_t i = cnt - 1; i > 0; i--) {
 			size_t j = (size_t)((random_next(&state) >> 32) * (i + 1) >> 32);
-			double kept = values[i];
+			double drawn = values[j];
 
-			values[i] = values[j];
-			values[j] = kept;
+			values[j] = values[i];
+			values[i] = drawn;
+			sum += drawn;
+			is_large |= sum * sum >= limits[i];
 		}
-		as_large += largest_cusum(values, cnt, &at) >= found;
+		as_large += is_large;
 		/* It will not become a change any more. */
 		if (as_large > SHUFFLES * CHANGE_P)
 			return 1;
@@ -181,7 +201,7 @@ static int find_changes(struct segments *segments, const struct series *series, 
 		return 0;
 	memcpy(series->scratch, series->values + first, cnt * sizeof(*series->scratch));
 	/* Its place in the series, until the levels are known. */
-	change = (struct segment_change){.at = first + at, .p = change_p(series->scratch, cnt, found)};
+	change = (struct segment_change){.at = first + at, .p = change_p(series->scratch, series->limits, cnt, found)};
 	if (change.p > CHANGE_P)
 		return 0;
 	err = find_changes(segments, series, first, at);
@@ -227,12 +247,14 @@ static void tell_levels(struct segments *segments, const struct series *series)
 
 int segments_find_changes(struct segments *segments)
 {
-	struct series series = {.values = calloc(segments->cnt + 1, 2 * sizeof(*series.values)),
+	struct series series = {.values = calloc(segments->cnt + 1, 3 * sizeof(*series.values)),
 				.numbers = calloc(segments->cnt + 1, sizeof(*series.numbers))};
 	int err = series.values && series.numbers ? 0 : -ENOMEM;
 
-	if (!err)
+	if (!err) {
 		series.scratch = series.values + segments->cnt + 1;
+		series.limits = series.scratch + segments->cnt + 1;
+	}
 	for (size_t s = 0; s < segments->cnt && !err; s++) {
 		if (segments->items[s].is_empty)
 			continue;

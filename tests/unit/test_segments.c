@@ -474,6 +474,43 @@ static void what_is_waited_for_drifts(void)
 	forget(&recording);
 }
 
+/*
+ * Three segments and three others: of random orders every tenth has the same ones on both sides, so that no level is
+ * certain, whichever way the sums of these orders are rounded.
+ */
+static void six_segments_have_no_change(void)
+{
+	const struct dataset_filter filter = {0};
+	uint64_t state = 4;
+
+	for (int round = 0; round < 20; round++) {
+		struct long_recording recording;
+		struct segments segments;
+		struct row_writer to;
+		char text[32];
+
+		test_dir__make(&recording.dir);
+		row_writer_open(&to, recording.dir.path, "host", 7, 1);
+		row_put_session(&to, "mono_anchor_ns", "1");
+		row_put_session(&to, "wall_anchor_ns", "1795219200000000000");
+		for (size_t i = 0; i < 6; i++) {
+			row_begin(&to, SHARD_TABLE_SUMMARY);
+			row_set_u64(&to, SUMMARY_BEGIN_TS, 1 + i * MINUTE_NS);
+			to.row.values[SUMMARY_COUNT].f64 = 9;
+			snprintf(text, sizeof(text), "%u:9", (unsigned)(400 + 40 * (i / 3) + random_next(&state) % 9));
+			row_set_str(&to, SUMMARY_SKETCH, text);
+			row_end(&to, SHARD_TABLE_SUMMARY);
+		}
+		row_writer_close(&to);
+		recording.reader = test_reader__open(recording.dir.path);
+		CU_ASSERT_EQUAL_FATAL(segments_make(&segments, recording.reader, &filter, MINUTE_NS, 0.99), 0);
+		CU_ASSERT_EQUAL(segments.cnt, 6);
+		CU_ASSERT_EQUAL(segments.changes.cnt, 0);
+		segments_free(&segments);
+		forget(&recording);
+	}
+}
+
 static void damaged_sketches_are_left_out(void)
 {
 	static const char *const sketches[] = {
@@ -541,6 +578,7 @@ int suite_segments(void)
 		{"a change is found where it is", a_change_is_found_where_it_is},
 		{"chance is no change", chance_is_no_change},
 		{"intervals hold the true tail", intervals_hold_the_true_tail},
+		{"six segments have no change", six_segments_have_no_change},
 		{"damaged sketches are left out", damaged_sketches_are_left_out},
 		{"many types are bounded", many_types_are_bounded},
 	};
