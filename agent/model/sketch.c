@@ -103,6 +103,7 @@ static inline unsigned take_numbers(double *weights, const char *digits, size_t 
 	for (size_t i = 0; i < cnt; i++, digits += width) {
 		uint64_t number = 0;
 
+#pragma GCC unroll 9
 		for (unsigned d = 0; d < width; d++) {
 			unsigned digit = (unsigned char)digits[d] - (unsigned)ZERO;
 
