@@ -122,7 +122,7 @@ int delivery_report(struct report *report, const struct report_opts *opts)
 		.culprit_pid = -1,
 		.culprit_tid = -1,
 		.has_root = true,
-		.root = {.kind = ROOT_PEER, .object = "the client"},
+		.root = {.kind = ROOT_PEER, .object = ROOT_CLIENT},
 		.way_cnt = 1,
 		.gain = GAIN_UNKNOWN,
 	};

@@ -9,6 +9,8 @@
 
 #include "analysis/dataset.h"
 
+#include <string.h>
+
 struct ci {
 	double lo, hi; /* 95 %, widened by the share of records lost */
 };
@@ -88,6 +90,7 @@ struct cause_handoff {
 #define ROOT_NETWORK     "the network" /* between two threads that are both recorded */
 #define ROOT_STOPPED     "stopped by a signal"
 #define ROOT_MEMORY_HIGH "memory.high"
+#define ROOT_CLIENT      "the client" /* whose request it is: the other end of the connection that it came by */
 
 struct cause_root {
 	enum root_kind kind;
@@ -102,6 +105,11 @@ struct cause_root {
 	struct cause_handoff *handoffs;
 	size_t handoff_cnt;
 };
+
+static inline bool cause_root_is(const struct cause_root *root, const char *object)
+{
+	return root->object && !strcmp(root->object, object);
+}
 
 #define CAUSE_HOPS_MAX 3
 

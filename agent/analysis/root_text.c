@@ -90,22 +90,22 @@ static char *what_text(const struct cause *cause, const struct report *report, s
 	char thread[TEXT_SZ];
 
 	thread_text(thread, sizeof(thread), cause, report);
-	if (root->object && !strcmp(root->object, ROOT_STOPPED))
+	if (cause_root_is(root, ROOT_STOPPED))
 		return stopped_text(cause, thread, arena);
 	switch (root->kind) {
 	case ROOT_CODE:
 		return code_text(cause, thread, arena);
 	case ROOT_DISK:
-		if (root->object && !strcmp(root->object, ROOT_DIRTY_PAGES))
+		if (cause_root_is(root, ROOT_DIRTY_PAGES))
 			return arena__printf(arena, "dirty-page throttling: thread %s writes faster than the disk%s%s",
 					     thread, in, function);
-		if (root->object && !strcmp(root->object, ROOT_RECLAIM))
+		if (cause_root_is(root, ROOT_RECLAIM))
 			return arena__printf(arena, "memory reclaim: thread %s waits for memory to be freed%s%s",
 					     thread, in, function);
 		return arena__printf(arena, "disk%s%s: I/O of thread %s%s%s", root->object ? " " : "",
 				     root->object ? root->object : "", thread, in, function);
 	case ROOT_PEER:
-		if (root->object && !strcmp(root->object, ROOT_NETWORK))
+		if (cause_root_is(root, ROOT_NETWORK))
 			return arena__strdup(arena,
 					     "the network: what was sent arrives late; TCP sent it again or held it "
 					     "back, or the way is long");

@@ -193,9 +193,6 @@ static int follow_runnable(const struct root_trail *trail, const struct path_ste
 			most ? most->type : 0, ns);
 }
 
-/* Whose request it is that the thread works for: the other end of the connection that it came by. */
-static const char *const the_client = "the client";
-
 /*
  * Bytes that the target's own connections bring are known by their hand-offs: what a thread waits for in a socket
  * without one, while it works for a request, is the rest of the request, or room for the reply.
@@ -307,7 +304,7 @@ static int add_peer(const struct root_trail *trail, const struct path_step *step
 	const char *syscall = traces_string(traces, step->syscall);
 
 	if (!handoff && waits_for_client(trail, step))
-		return add_beyond(trail, step, leaf, the_client, ns);
+		return add_beyond(trail, step, leaf, ROOT_CLIENT, ns);
 	if (step->transit && *address && handoff->from_tid && leaf.to_ts - leaf.from_ts >= UNDER_WAY_MIN_NS)
 		return add_beyond(trail, step, leaf, ROOT_NETWORK, ns);
 	if (!*address && !(handoff && handoff->from_tid))

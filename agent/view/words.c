@@ -3,11 +3,6 @@
 
 #include <string.h>
 
-static bool is_stop(const struct cause *cause)
-{
-	return cause->root.object && !strcmp(cause->root.object, ROOT_STOPPED);
-}
-
 const char *words_way(const struct cause *cause, const struct cause_way *way)
 {
 	if (way->own)
@@ -30,7 +25,7 @@ const char *words_way(const struct cause *cause, const struct cause_way *way)
 	case WL_CATEGORY_IO_DISK:
 		return "while requests waited for a disk";
 	case WL_CATEGORY_IO_NET:
-		if (cause->root.object && !strcmp(cause->root.object, ROOT_NETWORK))
+		if (cause_root_is(&cause->root, ROOT_NETWORK))
 			return "while requests waited for bytes that were under way";
 		return !way->other && cause->root.kind != ROOT_PEER
 			       ? "while requests waited for a socket or in their event loop"
@@ -50,7 +45,8 @@ const char *words_way(const struct cause *cause, const struct cause_way *way)
 	case WL_CATEGORY_IRQ_IPI:
 		return "interrupting requests for another CPU";
 	default:
-		return is_stop(cause) ? "while their threads were stopped" : "in waits of another kind";
+		return cause_root_is(&cause->root, ROOT_STOPPED) ? "while their threads were stopped"
+								 : "in waits of another kind";
 	}
 }
 
@@ -88,33 +84,33 @@ static bool is_read(const struct cause *cause)
 
 const char *words_advice(const struct report *report, const struct cause *cause)
 {
-	const char *object = cause->root.object;
+	const struct cause_root *root = &cause->root;
 
-	if (is_stop(cause))
+	if (cause_root_is(root, ROOT_STOPPED))
 		return "who sends it SIGSTOP or traces it: job control, a checkpoint, a debugger";
-	switch (cause->root.kind) {
+	switch (root->kind) {
 	case ROOT_CODE:
 		return code_advice(report, cause);
 	case ROOT_DISK:
-		if (object && !strcmp(object, ROOT_RECLAIM))
+		if (cause_root_is(root, ROOT_RECLAIM))
 			return "more memory, or less of it in use";
-		if (object && !strcmp(object, ROOT_DIRTY_PAGES))
+		if (cause_root_is(root, ROOT_DIRTY_PAGES))
 			return "write less, or in pieces with sync_file_range(); vm.dirty_ratio; a faster disk";
 		if (is_read(cause))
 			return "read less here, or before it is needed (readahead); more memory for the page cache; a "
 			       "faster disk";
 		return "write or sync less here, do it on another thread, or use a faster disk";
 	case ROOT_PEER:
-		if (object && !strcmp(object, "the client"))
+		if (cause_root_is(root, ROOT_CLIENT))
 			return "the client and the network between, not this server's code";
-		if (object && !strcmp(object, ROOT_NETWORK))
+		if (cause_root_is(root, ROOT_NETWORK))
 			return "segments sent again (nstat TcpRetransSegs), drops (ip -s link), TCP_NODELAY at the "
 			       "sender";
 		return "record the other end as well, and report on both recordings together";
 	case ROOT_TIMER:
 		return "whether this sleep, retry or timeout is needed";
 	case ROOT_QUOTA:
-		return object ? "memory.high of its cgroup" : "cpu.max of its cgroup";
+		return root->object ? "memory.high of its cgroup" : "cpu.max of its cgroup";
 	case ROOT_FULL_MACHINE:
 		return "more CPUs, or less work on this machine";
 	default:
