@@ -377,6 +377,7 @@ struct value_report {
 	struct value_line *variables; /* that late requests have samples of, the most anomalous first */
 	size_t variable_cnt;
 	size_t late_cnt, typical_cnt; /* samples */
+	double late_from_ns;          /* requests that last for so long count as late; NAN: recordings are compared */
 	bool by_recording;            /* slow against normal recordings */
 	struct value_mean *means;     /* with report_opts.keep_rows: of the first variables, line after line */
 	size_t mean_cnt;

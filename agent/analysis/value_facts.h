@@ -42,6 +42,7 @@ struct value_row {
 	uint32_t variable; /* VALUE_NONE: the frame has none, its place counts for costs */
 	uint32_t place;
 	uint32_t unit;  /* samples are adjacent within one: a thread, or its work for one request */
+	uint32_t thread;
 	uint32_t tick;  /* the same for all rows of a sampled stack */
 	uint32_t state; /* which variables were read at that tick; below input.state_cnt */
 	uint16_t profile;

@@ -233,6 +233,14 @@ static bool is_clock(const struct value_input *input, const struct value_row *ro
 	return sides[0] && sides[1] && most <= least * (1 + CLOCK_RATE_OFF);
 }
 
+/* The samples of a variable in one normal recording, or on one thread in typical requests. */
+struct alone {
+	struct side side;
+	uint32_t of; /* the recording, the thread */
+};
+
+typedef VEC(struct alone) alone_sides;
+
 /* By so much the distance of slow from normal recordings must exceed that of normal ones from each other. */
 #define BETWEEN_NORMAL 0.05
 
@@ -240,13 +248,13 @@ static bool is_clock(const struct value_input *input, const struct value_row *ro
  * The mean distance between normal recordings, each and the one before: ports, process ids, times of the start and
  * addresses differ in every run.  0 where there is one.
  */
-static double between_normal(struct side *alone, size_t cnt, enum value_dimension dim)
+static double between_normal(struct alone *alone, size_t cnt, enum value_dimension dim)
 {
 	double sum = 0;
 	size_t pairs = 0;
 
 	for (size_t i = 1; i < cnt; i++) {
-		struct value_set a = set_of(&alone[i - 1], dim, false), b = set_of(&alone[i], dim, false);
+		struct value_set a = set_of(&alone[i - 1].side, dim, false), b = set_of(&alone[i].side, dim, false);
 		double distance = value_hellinger(&a, &b);
 
 		if (isnan(distance))
@@ -257,12 +265,42 @@ static double between_normal(struct side *alone, size_t cnt, enum value_dimensio
 	return pairs ? sum / (double)pairs : 0;
 }
 
+/* The threads that are compared; value_anderson_darling() takes no more sets. */
+#define THREADS_MAX 16
+
 /*
- * The least ratio counts; of equal ones that of the greater distance, then the first.  `alone`: of each normal
- * recording.
+ * Do typical requests of one thread differ from those of another? Then it is the thread that has the value, such as
+ * a descriptor of its connection, and late requests are on another one.  0 where they do not.
  */
+static double between_threads(struct alone *alone, size_t cnt, enum value_dimension dim)
+{
+	struct value_set sets[THREADS_MAX];
+
+	for (size_t i = 0; i < cnt; i++)
+		sets[i] = set_of(&alone[i].side, dim, true);
+	return value_anderson_darling(sets, cnt, true) > value_anderson_darling_critical(cnt)
+		       ? between_normal(alone, cnt, dim)
+		       : 0;
+}
+
+static int take_alone(const struct value_input *input, alone_sides *alone, const struct value_variable_facts *facts,
+		      const struct value_row *rows, size_t cnt)
+{
+	uint32_t of = input->by_unit ? rows->thread : rows->profile;
+	size_t at = 0;
+
+	while (at < alone->cnt && alone->items[at].of != of)
+		at++;
+	if (at == alone->cnt && input->by_unit && at == THREADS_MAX)
+		return 0;
+	if (at == alone->cnt && vec_push(alone, ((struct alone){.of = of})))
+		return -ENOMEM;
+	return take_unit(input, &alone->items[at].side, facts, rows, cnt);
+}
+
+/* The least ratio counts; of equal ones that of the greater distance, then the first. */
 static void decide(struct value_verdict *verdict, const struct value_input *input, struct side sides[2],
-		   struct side *alone, size_t alone_cnt, bool is_pointer)
+		   alone_sides *alone, bool is_pointer)
 {
 	verdict->ratio = verdict->distance = NAN;
 	for (int dim = 0; dim < VALUE_DIM_CNT; dim++) {
@@ -279,8 +317,9 @@ static void decide(struct value_verdict *verdict, const struct value_input *inpu
 		if (!input->by_unit && dim == VALUE_DIM_COST && ratio < VALUE_DEFAULT_DISCOUNT && normal.cnt &&
 		    (normal.cnt < COST_RUNS_MIN || slow.cnt < COST_RUNS_MIN))
 			ratio = VALUE_DEFAULT_DISCOUNT;
-		if (ratio < VALUE_DEFAULT_DISCOUNT && alone_cnt > 1 &&
-		    distance <= between_normal(alone, alone_cnt, dim) + BETWEEN_NORMAL)
+		if (ratio < VALUE_DEFAULT_DISCOUNT && alone->cnt > 1 &&
+		    distance <= (input->by_unit ? between_threads : between_normal)(alone->items, alone->cnt, dim) +
+					BETWEEN_NORMAL)
 			ratio = VALUE_DEFAULT_DISCOUNT;
 		verdict->ratios[dim] = ratio;
 		if (isnan(ratio))
@@ -443,12 +482,12 @@ int value_judge(struct value_verdict *verdict, const struct value_input *input, 
 {
 	const struct value_variable_facts *facts = &input->variables[rows->variable];
 	struct side sides[2] = {{.units = {0}}};
-	VEC(struct side) alone = {0};
+	alone_sides alone = {0};
 	struct value_set normal, slow;
 	int err = 0;
 
 	for (size_t i = 0, end; i < cnt && !err; i = end) {
-		bool is_slow = input->is_slow[rows[i].profile], is_alone = !is_slow && !input->by_unit;
+		bool is_slow = input->is_slow[rows[i].profile];
 
 		for (end = i + 1; end < cnt && rows[end].profile == rows[i].profile && rows[end].unit == rows[i].unit;)
 			end++;
@@ -456,13 +495,11 @@ int value_judge(struct value_verdict *verdict, const struct value_input *input, 
 		verdict->varies |= rows[i].value != rows->value;
 		for (size_t k = i + 1; k < end && !verdict->varies; k++)
 			verdict->varies = rows[k].value != rows[k - 1].value;
-		if (!err && is_alone && (!i || rows[i - 1].profile != rows[i].profile))
-			err = vec_push(&alone, ((struct side){.units = {0}})) ? -ENOMEM : 0;
-		if (!err && is_alone)
-			err = take_unit(input, &alone.items[alone.cnt - 1], facts, rows + i, end - i);
+		if (!err && !is_slow)
+			err = take_alone(input, &alone, facts, rows + i, end - i);
 	}
 	if (!err) {
-		decide(verdict, input, sides, alone.items, alone.cnt, facts->kind == VALUE_POINTER);
+		decide(verdict, input, sides, &alone, facts->kind == VALUE_POINTER);
 		/* One value throughout is the same in both, also where requests are too short to tell for how long. */
 		if (isnan(verdict->ratio) && !verdict->varies && sides[0].units[VALUE_DIM_VALUE] > 0 &&
 		    sides[1].units[VALUE_DIM_VALUE] >= SLOW_UNITS_MIN)
@@ -493,7 +530,7 @@ int value_judge(struct value_verdict *verdict, const struct value_input *input, 
 			value_is_suspect(facts, verdict->normal_cnt, verdict->slow_cnt, verdict->beyond_share);
 	}
 	for (size_t a = 0; a < alone.cnt; a++)
-		side_free(&alone.items[a]);
+		side_free(&alone.items[a].side);
 	vec_free(&alone);
 	for (int s = 0; s < 2; s++)
 		side_free(&sides[s]);

@@ -37,8 +37,9 @@ struct ranker {
 	struct value_ranking *ranking;
 	struct cost *costs; /* profile by profile, of all functions */
 	struct cost
-		*by_states; /* likewise state by state, of normal and of slow profiles; NULL: all is sampled always */
-	double *ticks;      /* of each state, normal and slow, weighted */
+		*by_states;   /* likewise state by state, of normal and of slow profiles; NULL: all is sampled always */
+	double *ticks;        /* of each state, normal and slow, weighted */
+	double normal_weight; /* that a normal tick has: weighted ticks by it are as many samples */
 	struct value_callee *callees; /* by function */
 };
 
@@ -128,6 +129,7 @@ static int sum_costs(struct ranker *ranker)
 {
 	struct value_input *input = ranker->input;
 	VEC(uint8_t) has = {0};
+	double normal = 0, squares = 0;
 
 	for (size_t first = 0, end; first < input->row_cnt; first = end) {
 		const struct value_row *rows = &input->rows[first];
@@ -142,6 +144,10 @@ static int sum_costs(struct ranker *ranker)
 		}
 		for (size_t i = 0; i < cnt; i++)
 			has.items[i] = what_it_has(input, rows, cnt, i);
+		if (!input->is_slow[rows->profile]) {
+			normal += rows->weight;
+			squares += rows->weight * rows->weight;
+		}
 		if (!rows->depth)
 			add_cost(ranker, rows, &(struct cost){.pc = rows->weight});
 		if (ranker->by_states)
@@ -158,6 +164,7 @@ static int sum_costs(struct ranker *ranker)
 					 &(struct cost){.variable = weight, .depth = weight * rows[i].depth});
 		}
 	}
+	ranker->normal_weight = normal > 0 ? squares / normal : 1;
 	vec_free(&has);
 	return 0;
 }
@@ -519,7 +526,7 @@ static double expected_in_normal(const struct ranker *ranker, const struct value
 		return NAN;
 	for (size_t i = 0; i < cnt; i++)
 		own += input->is_slow[rows[i].profile] ? rows[i].weight : 0;
-	return of[1] > 0 ? own / of[1] * of[0] : 0;
+	return of[1] > 0 ? own / of[1] * of[0] / ranker->normal_weight : 0;
 }
 
 int value_rank(struct value_ranking *ranking, struct value_input *input, struct arena *arena)

@@ -17,6 +17,10 @@
 /* So many of the most anomalous variables are looked at for an exponent. */
 #define FITTED_VARIABLES 40
 #define NOT_USED         UINT16_MAX
+/* So many late requests say how values are distributed in them. */
+#define LATE_WANTED 30
+/* Where fewer were kept, requests that are so late as that, as a share of what the tail begins at, count, too. */
+#define LATE_ENOUGH 0.5
 
 struct maker {
 	const struct values *values;
@@ -25,10 +29,12 @@ struct maker {
 	uint32_t tick_cnt;
 	/* In one recording */
 	const struct report *report;
+	double late_ns;       /* NAN: there are two */
 	struct idmap row_ids; /* (session, sid) → the dataset's row, by `row_indexes` */
 	value_indexes row_indexes;
-	bool keep_means;    /* in the report */
-	uint16_t *profiles; /* of each row of the dataset; NOT_USED: neither late nor typical */
+	struct idmap thread_ids; /* (session, tid) */
+	bool keep_means;         /* in the report */
+	uint16_t *profiles;      /* of each row of the dataset; NOT_USED: neither late nor typical */
 	VEC(struct unit_mean) means;
 };
 
@@ -41,16 +47,44 @@ struct unit_mean {
 
 /* --- the rows of one recording ------------------------------------------------------------------------------------ */
 
+ORDER(compare_latencies, uint64_t, BY(*b, *a));
+
+/*
+ * From which latency on a request counts as late.  Of a short recording, or one that kept a part of all requests, the
+ * tail is a handful, of which no test decides anything; the next ones, down to those half as late, are late by the
+ * same.
+ */
+static int find_late(const struct report *report, double *late_ns)
+{
+	const struct dataset *dataset = report->dataset;
+	double lateness = report->tail_threshold_ns - report->typical_ns;
+	VEC(uint64_t) enough = {0};
+	int err = 0;
+
+	*late_ns = report->tail_threshold_ns;
+	for (size_t row = 0; row < dataset->row_cnt && !err; row++)
+		if ((double)dataset->latency_ns[row] - report->typical_ns >= LATE_ENOUGH * lateness)
+			err = vec_push(&enough, dataset->latency_ns[row]) ? -ENOMEM : 0;
+	vec_sort(&enough, compare_latencies);
+	if (!err && enough.cnt)
+		*late_ns = fmin(*late_ns,
+				(double)enough.items[enough.cnt < LATE_WANTED ? enough.cnt - 1 : LATE_WANTED - 1]);
+	vec_free(&enough);
+	return err;
+}
+
 static int find_profiles(struct maker *maker)
 {
 	const struct dataset *dataset = maker->report->dataset;
 	uint32_t number;
 
+	if (find_late(maker->report, &maker->late_ns))
+		return -ENOMEM;
 	maker->profiles = malloc(dataset->row_cnt * sizeof(*maker->profiles) + 1);
 	if (!maker->profiles)
 		return -ENOMEM;
 	for (size_t row = 0; row < dataset->row_cnt; row++) {
-		bool late = (double)dataset->latency_ns[row] >= maker->report->tail_threshold_ns;
+		bool late = (double)dataset->latency_ns[row] >= maker->late_ns;
 		bool typical = (double)dataset->latency_ns[row] <= maker->report->typical_ns;
 		uint32_t fold = (uint32_t)(random_mix(row) % FOLDS);
 
@@ -70,8 +104,10 @@ static int find_profiles(struct maker *maker)
 static int add_tick(struct maker *maker, const struct sampled_value *values, size_t cnt, uint32_t row)
 {
 	const struct dataset *dataset = maker->report->dataset;
-	uint32_t tick = maker->tick_cnt++;
+	uint32_t tick = maker->tick_cnt++, thread;
 
+	if (idmap__id(&maker->thread_ids, values->session, values->tid, &thread))
+		return -ENOMEM;
 	for (size_t i = 0; i < cnt; i++) {
 		struct value_row made = {
 			.ts = values[i].ts,
@@ -80,6 +116,7 @@ static int add_tick(struct maker *maker, const struct sampled_value *values, siz
 			.variable = values[i].variable,
 			.place = values[i].place,
 			.unit = row,
+			.thread = thread,
 			.tick = tick,
 			.state = values[i].state,
 			.profile = maker->profiles[row],
@@ -395,6 +432,8 @@ static int make(struct maker *maker, struct value_report **made, const bool *is_
 		functions[p] = values->places.items[p].function;
 		place_modules[p] = values->places.items[p].module;
 	}
+	if (report)
+		report->late_from_ns = maker->late_ns;
 	if (!err)
 		err = value_rank(&ranking, &input, maker->arena);
 	for (size_t i = 0; i < maker->rows.cnt && !err; i++)
@@ -422,6 +461,7 @@ static void maker__free(struct maker *maker)
 	vec_free(&maker->means);
 	vec_free(&maker->row_indexes);
 	idmap__free(&maker->row_ids);
+	idmap__free(&maker->thread_ids);
 	free(maker->profiles);
 }
 
@@ -460,7 +500,7 @@ int values_report(struct report *report, const struct values *values, const stru
 
 int values_compare(struct value_report **report, const struct values *values, const bool *is_slow, struct arena *arena)
 {
-	struct maker maker = {.values = values, .arena = arena};
+	struct maker maker = {.values = values, .arena = arena, .late_ns = NAN};
 	int err = values->session_ids.cnt < NOT_USED ? 0 : -E2BIG;
 
 	for (size_t first = 0, end; first < values->rows.cnt && !err; first = end) {
@@ -476,6 +516,7 @@ int values_compare(struct value_report **report, const struct values *values, co
 									.variable = at->variable,
 									.place = at->place,
 									.unit = at->tid,
+									.thread = at->tid,
 									.tick = tick,
 									.state = at->state,
 									.profile = (uint16_t)at->session,

@@ -64,6 +64,7 @@ void json_put_value_report(struct json_doc *doc, struct json_object *object, con
 		return;
 	put_string(doc, object, "compared",
 		   from->by_recording ? "slow and normal recordings" : "late and typical intervals");
+	put_number(doc, object, "late_from_ns", from->late_from_ns);
 	put_count(doc, object, "late_samples", from->late_cnt);
 	put_count(doc, object, "typical_samples", from->typical_cnt);
 	list = put_array(doc, object, "functions");

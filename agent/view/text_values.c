@@ -60,13 +60,20 @@ void text_value_report(struct page *page, const struct value_report *report, uin
 {
 	double total = 0;
 	size_t worth = 0;
-	char text[FORMAT_SZ];
+	char text[FORMAT_SZ],
+		heading[4 * FORMAT_SZ] = "Functions by calibrated cost, and their most anomalous variable";
 
 	for (size_t f = 0; f < report->function_cnt; f++)
 		total += report->functions[f].pc_cost;
 	while (worth < report->function_cnt && report->functions[worth].calibrated >= LESS_THAN * total)
 		worth++;
-	text_section(page, "Functions by calibrated cost, and their most anomalous variable");
+	if (!isnan(report->late_from_ns)) {
+		view_duration(text, sizeof(text), report->late_from_ns);
+		snprintf(heading, sizeof(heading),
+			 "Functions by calibrated cost in requests %s %s, and their most anomalous variable",
+			 page->utf8 ? "≥" : ">=", text);
+	}
+	text_section(page, heading);
 	page__right(page, "samples", COST_END);
 	page__right(page, "discount", DISCOUNT_END);
 	page__to(page, PATTERN_AT);

@@ -504,6 +504,28 @@ static void what_normal_runs_lack_by_chance_is_no_anomaly(void)
 	}
 }
 
+/* One request that stands for a hundred has one sample for all that. */
+static void one_heavy_normal_sample_shows_no_lack(void)
+{
+	static const struct value_variable_facts variable = {VALUE_SIGNED, VALUE_TAG_COND, 4};
+
+	for (int many = 0; many < 2; many++) {
+		static struct ranked ranked;
+		uint32_t normal_cnt = many ? 20 : 1;
+
+		ranked.cnt = 0;
+		for (uint32_t tick = 0; tick < TICKS; tick++)
+			add(&ranked, tick, 1, 0, SCAN, 0, tick % 5);
+		for (uint32_t tick = 0; tick < normal_cnt; tick++) {
+			add(&ranked, TICKS + tick, 0, 0, SCAN, VALUE_NONE, 0);
+			ranked.rows[TICKS + tick].weight = 100;
+		}
+		rank(&ranked, &variable, 1);
+		CU_ASSERT_EQUAL(ranked.ranking.verdicts[0].ratio, many ? 0 : VALUE_DEFAULT_DISCOUNT);
+		arena__free(ranked.arena);
+	}
+}
+
 /* `scan` calls `work`, in which all the time is spent, and both differ. */
 static void of_equal_costs_the_better_evidence_ranks_first(void)
 {
@@ -555,6 +577,50 @@ static void globals_count_for_all_frames_of_a_tick(void)
 		CU_ASSERT_EQUAL(ranked.ranking.functions[f].variable_cost, TICKS);
 	}
 	arena__free(ranked.arena);
+}
+
+/* The discount of a variable that has one value in late requests, and in typical ones another one by thread. */
+static double discount_by_threads(const uint64_t typical[2], uint64_t late)
+{
+	static const struct value_variable_facts variable = {VALUE_SIGNED, VALUE_TAG_LOOP, 8};
+	static const uint32_t function = 0;
+	static struct value_row rows[3 * TICKS];
+	struct value_ranking ranking;
+	struct value_input input = {.variables = &variable,
+				    .variable_cnt = 1,
+				    .functions = &function,
+				    .function_cnt = 1,
+				    .rows = rows,
+				    .row_cnt = 3 * TICKS,
+				    .is_slow = profiles,
+				    .profile_cnt = 2,
+				    .by_unit = true};
+	struct arena *arena = arena__new();
+	double ratio;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(arena);
+	for (uint32_t r = 0; r < 3 * TICKS; r++) {
+		uint32_t thread = r % 3;
+
+		rows[r] = (struct value_row){.ts = r,
+					     .tick = r,
+					     .unit = r,
+					     .thread = thread,
+					     .weight = 1,
+					     .profile = thread == 2,
+					     .value = thread == 2 ? late : typical[thread]};
+	}
+	CU_ASSERT_EQUAL_FATAL(value_rank(&ranking, &input, arena), 0);
+	ratio = ranking.verdicts[0].ratio;
+	arena__free(arena);
+	return ratio;
+}
+
+static void what_differs_from_thread_to_thread_is_no_anomaly(void)
+{
+	/* As the descriptor of a connection does. */
+	CU_ASSERT_EQUAL(discount_by_threads((uint64_t[]){4, 5}, 6), VALUE_DEFAULT_DISCOUNT);
+	CU_ASSERT_EQUAL(discount_by_threads((uint64_t[]){4, 4}, 6), 0);
 }
 
 /* `work` is a library's: its own state is none of the function that calls it. */
@@ -656,6 +722,8 @@ int suite_value_rank(void)
 		{"turns make no value stay less", turns_make_no_value_stay_less},
 		{"ranks discount where no variable does", ranks_discount_where_no_variable_does},
 		{"what differs in every run is no anomaly", what_differs_in_every_run_is_no_anomaly},
+		{"one heavy normal sample shows no lack", one_heavy_normal_sample_shows_no_lack},
+		{"what differs from thread to thread is no anomaly", what_differs_from_thread_to_thread_is_no_anomaly},
 		{"what normal runs lack by chance is no anomaly", what_normal_runs_lack_by_chance_is_no_anomaly},
 		{"of equal costs the better evidence ranks first", of_equal_costs_the_better_evidence_ranks_first},
 		{"globals count for all frames of a tick", globals_count_for_all_frames_of_a_tick},

@@ -97,6 +97,94 @@ static void record(const char *dir, uint64_t session, bool has_plan, int64_t rar
 	row_writer_close(&to);
 }
 
+/* One request for each tick, of which `late` say how long it lasted; they have 1000 items. */
+static void record_requests(const char *dir, const uint64_t *late, size_t late_cnt, size_t typical_cnt)
+{
+	struct row_writer to;
+
+	row_writer_open(&to, dir, "host", 1, 7);
+	row_put_session(&to, "values", "*");
+	put_place(&to, SCAN, "scan");
+	put_variable(&to, ITEMS, "items", -1);
+	for (uint64_t tick = 0; tick < late_cnt + typical_cnt; tick++) {
+		row_begin(&to, SHARD_TABLE_VALUE);
+		row_set_ts(&to, VALUE_TS, FIRST_TS + tick * TICK_NS + 1);
+		row_set_u64(&to, VALUE_TID, 7);
+		row_set_u64(&to, VALUE_SID, tick + 1);
+		row_set_u64(&to, VALUE_PLACE, SCAN);
+		row_set_u64(&to, VALUE_VARIABLE, ITEMS);
+		row_set_u64(&to, VALUE_VALUE, tick < late_cnt && late[tick] > 2 * TICK_NS ? 1000 : tick * 7919 % 10);
+		row_end(&to, SHARD_TABLE_VALUE);
+	}
+	row_writer_close(&to);
+}
+
+/* So many late requests had a sample.  The tail begins at 9 ms, the typical half ends at 1 ms. */
+static size_t late_of(const uint64_t *late, size_t late_cnt, double *ratio)
+{
+	enum { TYPICAL = 60 };
+	uint64_t latency_ns[2 * TYPICAL], sid[2 * TYPICAL], session_id;
+	double weight[2 * TYPICAL];
+	uint32_t session[2 * TYPICAL] = {0};
+	struct dataset dataset = {.row_cnt = late_cnt + TYPICAL,
+				  .latency_ns = latency_ns,
+				  .sid = sid,
+				  .weight = weight,
+				  .session = session,
+				  .session_ids = &session_id};
+	struct report report = {.dataset = &dataset, .tail_threshold_ns = 9e6, .typical_ns = 1e6};
+	const struct report_opts opts = {.tail = 0.99};
+	struct shard_reader *reader;
+	struct test_dir dir;
+	struct values values;
+	size_t cnt;
+
+	CU_ASSERT_FATAL(late_cnt <= TYPICAL);
+	for (size_t row = 0; row < dataset.row_cnt; row++) {
+		latency_ns[row] = row < late_cnt ? late[row] : TICK_NS;
+		sid[row] = row + 1;
+		weight[row] = 1;
+	}
+	test_dir__make(&dir);
+	record_requests(dir.path, late, late_cnt, TYPICAL);
+	reader = shards_open(&(const char *){dir.path}, 1);
+	report.arena = arena__new();
+	CU_ASSERT_FATAL(reader && report.arena);
+	CU_ASSERT_EQUAL_FATAL(values_load(&values, reader), 0);
+	session_id = values.session_ids.items[0];
+	CU_ASSERT_EQUAL_FATAL(values_report(&report, &values, &opts), 0);
+	CU_ASSERT_EQUAL(report.values->typical_cnt, TYPICAL);
+	cnt = report.values->late_cnt;
+	*ratio = report.values->variable_cnt ? report.values->variables[0].ratio : NAN;
+	values_free(&values);
+	arena__free(report.arena);
+	shard_reader__free(reader);
+	test_dir__remove(&dir);
+	return cnt;
+}
+
+static void where_few_are_late_those_half_as_late_count_too(void)
+{
+	uint64_t late[60];
+	double ratio;
+
+	/* Two of the tail, ten half as late, and what is less late than that. */
+	for (size_t i = 0; i < 20; i++)
+		late[i] = i < 2 ? 9000000 : i < 12 ? 5000000 : 4900000;
+	CU_ASSERT_EQUAL(late_of(late, 2, &ratio), 2);
+	CU_ASSERT(isnan(ratio));
+	CU_ASSERT_EQUAL(late_of(late, 20, &ratio), 12);
+	CU_ASSERT_EQUAL(ratio, 0);
+	/* The latest first, and no more than are needed. */
+	for (size_t i = 0; i < 60; i++)
+		late[i] = (i % 6 ? 8000000 : 9000000) + i;
+	CU_ASSERT_EQUAL(late_of(late, 60, &ratio), 30);
+	/* Of the tail itself all count. */
+	for (size_t i = 0; i < 60; i++)
+		late[i] = 9000000 + i;
+	CU_ASSERT_EQUAL(late_of(late, 60, &ratio), 60);
+}
+
 static const struct value_line *line_of(const struct value_report *report, const char *name)
 {
 	for (size_t i = 0; i < report->variable_cnt; i++)
@@ -329,6 +417,7 @@ int suite_values(void)
 	static const struct unit_test tests[] = {
 		{"what was not read is not absent", what_was_not_read_is_not_absent},
 		{"members know the pointer that they are by", members_know_the_pointer_that_they_are_by},
+		{"where few are late those half as late count too", where_few_are_late_those_half_as_late_count_too},
 		{"turns make a function no cheaper", turns_make_a_function_no_cheaper},
 		{"impossible parts are refused", impossible_parts_are_refused},
 		{"the first cause names a value of its path", the_first_cause_names_a_value_of_its_path},
