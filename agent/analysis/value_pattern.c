@@ -43,7 +43,7 @@ static bool has_more(const struct value_verdict *verdict)
 
 double value_step(const struct value_variable_facts *facts, const struct value_verdict *verdict)
 {
-	bool goes = facts->kind == VALUE_POINTER || facts->tags & VALUE_TAG_LOOP;
+	bool goes = facts->kind == VALUE_POINTER || facts->tags & (VALUE_TAG_LOOP | VALUE_TAG_STEP);
 
 	return goes && verdict->slow_distinct >= MORE_MIN ? verdict->slow_stay : INFINITY;
 }
@@ -86,6 +86,21 @@ bool value_is_of_many(const struct value_verdict *verdict)
 	return verdict->slow_distinct >= MORE_MIN && verdict->slow_stay <= 2;
 }
 
+/* Addresses that stay for shorter are those of more elements. */
+static bool visits_more(const struct value_variable_facts *facts, const struct value_verdict *verdict)
+{
+	return facts->kind == VALUE_POINTER && verdict->slow_stay < verdict->normal_stay && value_is_of_many(verdict) &&
+	       verdict->slow_distinct >= MORE_TIMES * verdict->normal_distinct;
+}
+
+/* What a loop changes, and no exit tests, goes farther with more elements. */
+static bool makes_more(const struct value_variable_facts *facts, const struct value_verdict *verdict, bool differs)
+{
+	if (!(facts->tags & VALUE_TAG_STEP))
+		return false;
+	return facts->kind == VALUE_POINTER ? visits_more(facts, verdict) : differs && goes_farther(verdict);
+}
+
 static bool is_least(double ratio, double least)
 {
 	return ratio < VALUE_DEFAULT_DISCOUNT && ratio <= least;
@@ -102,16 +117,14 @@ uint8_t value_signs(const struct value_input *input, const struct value_verdict 
 	if (tags & VALUE_TAG_GLOBAL || !(verdict->is_suspect || is_least(verdict->ratio, least)))
 		return 0;
 	if (!(tags & (VALUE_TAG_LOOP | VALUE_TAG_COND)))
-		return has_more(verdict) ? SIGN_MORE : 0;
+		return has_more(verdict) || makes_more(&input->variables[variable], verdict, differs) ? SIGN_MORE : 0;
 	if (is_uniform(input, verdicts, variable))
 		return SIGN_UNIFORM;
 	if (verdict->slow_stay > verdict->normal_stay &&
 	    (is_least(verdict->ratios[VALUE_DIM_COST], least) || is_stuck(verdict, step) ||
 	     stands_still(&input->variables[variable], verdict)))
 		return SIGN_STAYS;
-	/* Addresses that stay for shorter are those of more elements. */
-	if (input->variables[variable].kind == VALUE_POINTER && verdict->slow_stay < verdict->normal_stay &&
-	    value_is_of_many(verdict) && verdict->slow_distinct >= MORE_TIMES * verdict->normal_distinct)
+	if (visits_more(&input->variables[variable], verdict))
 		return SIGN_MORE;
 	if (tags & VALUE_TAG_LOOP && differs)
 		return goes_farther(verdict) ? SIGN_MOVES : SIGN_DIFFERS;

@@ -36,7 +36,7 @@ struct insn {
 	uint32_t block;
 	uint8_t len, read_cnt, write_cnt;
 	bool sets_flags, is_branch, is_jump, is_call, ends; /* ends: nothing follows */
-	bool is_nop, is_target;
+	bool is_nop, is_target, is_step;
 };
 
 struct block {

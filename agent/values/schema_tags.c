@@ -340,9 +340,70 @@ static void add_loop_tag(struct candidate *candidate, void *owner)
 		candidate->variable.tags |= VALUE_TAG_LOOP;
 }
 
-static int tag_loops(struct tagger *tagger, struct builder *builder)
+/* The variables that the loop changes and an exit of it tests. */
+static void tag_tested(struct tagger *tagger, struct builder *builder)
 {
 	struct loop_search search = {tagger, builder};
+
+	for (size_t b = 0; b < tagger->body.cnt; b++) {
+		const struct block *block = &tagger->blocks.items[tagger->body.items[b]];
+		bool exits = false;
+
+		for (int n = 0; n < 2; n++)
+			exits |= block->next[n] != NO_BLOCK && !tagger->in_body.items[block->next[n]];
+		if (exits && tagger->insns.items[block->last].is_branch)
+			find_tested(tagger, builder, block->last, add_loop_tag, &search);
+	}
+}
+
+/* Is what the instruction writes to `to` made of what was there, or of what that pointed to? */
+static bool is_made_of(const struct insn *insn, const struct place *to)
+{
+	const struct place *reads = insn->reads;
+
+	/* `xor r, r` is a zero. */
+	if (insn->read_cnt == 2 && reads[0].kind == PLACE_REGISTER && reads[1].kind == PLACE_REGISTER &&
+	    reads[0].reg == reads[1].reg)
+		return false;
+	for (uint8_t r = 0; r < insn->read_cnt; r++) {
+		bool same_register = reads[r].reg == to->reg;
+
+		if (to->kind == PLACE_REGISTER && reads[r].kind != PLACE_ADDRESS && same_register)
+			return true;
+		if (to->kind == PLACE_MEMORY && reads[r].kind == PLACE_MEMORY && same_register &&
+		    reads[r].off == to->off)
+			return true;
+	}
+	return insn->adds && to->kind == PLACE_REGISTER && insn->source.reg == to->reg;
+}
+
+/* The variables without any other tag that an instruction of the loop makes of themselves. */
+static void tag_steps(struct tagger *tagger, struct builder *builder)
+{
+	for (size_t b = 0; b < tagger->body.cnt; b++) {
+		const struct block *block = &tagger->blocks.items[tagger->body.items[b]];
+
+		for (uint32_t i = block->first; i <= block->last; i++) {
+			struct insn *insn = &tagger->insns.items[i];
+
+			if (insn->is_step || insn->is_call || insn->write_cnt != 1 ||
+			    !is_made_of(insn, &insn->writes[0]))
+				continue;
+			insn->is_step = true;
+			for (size_t c = 0; c < builder->function.items.cnt; c++) {
+				struct candidate *candidate = &builder->function.items.items[c];
+
+				if (!candidate->variable.tags && candidate->variable.member_off < 0 &&
+				    becomes_variable(tagger, builder, candidate, i, &insn->writes[0]))
+					candidate->variable.tags = VALUE_TAG_STEP;
+			}
+		}
+	}
+}
+
+static int visit_loops(struct tagger *tagger, struct builder *builder,
+		       void (*visit)(struct tagger *tagger, struct builder *builder))
+{
 	int err = 0;
 
 	for (size_t t = 0; t < tagger->blocks.cnt && !err; t++) {
@@ -354,15 +415,8 @@ static int tag_loops(struct tagger *tagger, struct builder *builder)
 			if (head == NO_BLOCK || tail->order == NO_BLOCK || !tagger_dominates(tagger, head, (uint32_t)t))
 				continue;
 			err = loop_body(tagger, head, (uint32_t)t);
-			for (size_t b = 0; !err && b < tagger->body.cnt; b++) {
-				const struct block *block = &tagger->blocks.items[tagger->body.items[b]];
-				bool exits = false;
-
-				for (int n = 0; n < 2; n++)
-					exits |= block->next[n] != NO_BLOCK && !tagger->in_body.items[block->next[n]];
-				if (exits && tagger->insns.items[block->last].is_branch)
-					find_tested(tagger, builder, block->last, add_loop_tag, &search);
-			}
+			if (!err)
+				visit(tagger, builder);
 		}
 	}
 	return err ? err : builder->err;
@@ -378,7 +432,8 @@ int tagger__run(struct tagger *tagger, struct builder *builder)
 		return ret;
 	tag_branches(tagger, builder);
 	tag_arguments(tagger, builder);
-	return builder->err ? builder->err : tag_loops(tagger, builder);
+	ret = builder->err ? builder->err : visit_loops(tagger, builder, tag_tested);
+	return ret ? ret : visit_loops(tagger, builder, tag_steps);
 }
 
 #else

@@ -12,10 +12,8 @@ static const struct {
 	uint8_t tag;
 	const char *name;
 } tags[] = {
-	{VALUE_TAG_GLOBAL, "global"},
-	{VALUE_TAG_LOOP, "loop"},
-	{VALUE_TAG_COND, "cond"},
-	{VALUE_TAG_ARGS, "args"},
+	{VALUE_TAG_GLOBAL, "global"}, {VALUE_TAG_LOOP, "loop"}, {VALUE_TAG_COND, "cond"},
+	{VALUE_TAG_ARGS, "args"},     {VALUE_TAG_STEP, "step"},
 };
 
 static const char *const places[] = {

@@ -8,6 +8,8 @@ enum value_tag {
 	VALUE_TAG_LOOP = 2, /* changed in a natural loop and tested by an exit of it */
 	VALUE_TAG_COND = 4, /* source of the flags of a conditional jump */
 	VALUE_TAG_ARGS = 8, /* in, or moved into, an argument register before a call */
+	VALUE_TAG_STEP =
+		16, /* none of these, and changed from its own value in a natural loop: `depth++`, `p = p->next` */
 };
 
 enum value_type {
@@ -26,7 +28,7 @@ enum value_type {
 		[VALUE_FLOAT] = "float",   [VALUE_ENUM] = "enum",         [VALUE_POINTER] = "pointer", \
 	}
 
-#define VALUE_TAG_NAMES {"global", "loop", "cond", "args"} /* by bit */
-#define VALUE_TAG_CNT   4
+#define VALUE_TAG_NAMES {"global", "loop", "cond", "args", "step"} /* by bit */
+#define VALUE_TAG_CNT   5
 
 #endif

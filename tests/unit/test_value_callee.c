@@ -105,6 +105,25 @@ static void finer_steps_are_not_more_elements(void)
 	}
 }
 
+/* A depth that no exit tests, of 0 to 11 and then of 0 to 37, or the other way round: a loop changes it, or it is
+ * handed on. */
+static void what_a_loop_counts_untested_goes_farther_with_more_elements(void)
+{
+	static struct subject subject;
+
+	for (int step = 0; step < 2; step++) {
+		for (int farther = 0; farther < 2; farther++) {
+			begin(&subject);
+			subject.facts[COUNTER].tags = step ? VALUE_TAG_STEP : VALUE_TAG_ARGS;
+			for (uint32_t tick = 0; tick < 2 * TICKS; tick++)
+				add(&subject, tick, 0, OUTER, COUNTER,
+				    tick < TICKS ? tick * 7919 % (farther ? 12 : 38)
+						 : tick * 7919 % (farther ? 38 : 12));
+			CU_ASSERT_EQUAL(pattern_of(&subject, OUTER) == VALUE_PATTERN_SCALABILITY, step && farther);
+		}
+	}
+}
+
 /* What the exit of a loop tests has the values that it ever had, and stays for 20 samples each: or for as long as ever.
  */
 static void a_loop_that_goes_on_without_progress_lacks_a_constraint(void)
@@ -217,6 +236,8 @@ int suite_value_callee(void)
 {
 	static const struct unit_test tests[] = {
 		{"a loop that goes no farther is no scalability", a_loop_that_goes_no_farther_is_no_scalability},
+		{"what a loop counts untested goes farther with more elements",
+		 what_a_loop_counts_untested_goes_farther_with_more_elements},
 		{"finer steps are not more elements", finer_steps_are_not_more_elements},
 		{"a loop that goes on without progress lacks a constraint",
 		 a_loop_that_goes_on_without_progress_lacks_a_constraint},

@@ -99,15 +99,19 @@ static void test_tags(void)
 
 		CU_ASSERT(has_tags(&schema, level, "scan", "key", VALUE_TAG_COND));
 		CU_ASSERT(has_tags(&schema, level, "scan", "i", VALUE_TAG_ARGS));
+		CU_ASSERT(has_tags(&schema, level, "scan", "found", VALUE_TAG_STEP));
+		CU_ASSERT(!has_tags(&schema, level, "scan", "i", VALUE_TAG_STEP));
+		CU_ASSERT(!has_tags(&schema, level, "scan", "key", VALUE_TAG_STEP));
 		CU_ASSERT(has_tags(&schema, level, "scan", "list->len", VALUE_TAG_COND));
 		CU_ASSERT(has_tags(&schema, level, "mix", "left", VALUE_TAG_LOOP | VALUE_TAG_COND | VALUE_TAG_ARGS));
-		/* Neither tested nor handed on. */
-		CU_ASSERT(!find(&schema, level, "mix", "sum"));
-		CU_ASSERT(!find(&schema, level, "scan", "found"));
+		/* Neither tested, nor handed on, nor changed. */
+		CU_ASSERT(!find(&schema, level, "mix", "factor"));
+		CU_ASSERT(!find(&schema, level, "leaf", "number"));
 	}
 	/* With optimization its test becomes a flag byte that is combined with another one. */
 	CU_ASSERT(has_tags(&schema, "o0", "mix", "text", VALUE_TAG_COND));
 	CU_ASSERT(has_tags(&schema, "o0", "scan", "i", VALUE_TAG_LOOP | VALUE_TAG_COND));
+	CU_ASSERT(has_tags(&schema, "o2", "mix", "sum", VALUE_TAG_STEP));
 	CU_ASSERT(has_tags(&schema, "o3", "stretch", "round", VALUE_TAG_LOOP | VALUE_TAG_COND));
 	value_schema_free(&schema);
 }
