@@ -34,6 +34,9 @@ struct value_variable_facts {
 	uint8_t kind, tags, size; /* enum value_type, enum value_tag; bytes */
 };
 
+/* The number that the bytes stand for; of a pointer, its address. */
+double value_number(const struct value_variable_facts *facts, uint64_t bytes);
+
 /* One value of a variable at one frame of a sampled stack. */
 struct value_row {
 	uint64_t ts;
@@ -41,7 +44,7 @@ struct value_row {
 	double weight;     /* so many requests its own stands for */
 	uint32_t variable; /* VALUE_NONE: the frame has none, its place counts for costs */
 	uint32_t place;
-	uint32_t unit;  /* samples are adjacent within one: a thread, or its work for one request */
+	uint32_t unit; /* samples are adjacent within one: a thread, or its work for one request */
 	uint32_t thread;
 	uint32_t tick;  /* the same for all rows of a sampled stack */
 	uint32_t state; /* which variables were read at that tick; below input.state_cnt */

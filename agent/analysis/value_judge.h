@@ -12,9 +12,6 @@
 int value_judge(struct value_verdict *verdict, const struct value_input *input, const struct value_row *rows,
 		size_t cnt, double expected);
 
-/* The number that the bytes stand for; of a pointer, its address. */
-double value_number(const struct value_variable_facts *facts, uint64_t bytes);
-
 /* The values do not differ by the test: are there too few normal samples for one, and all others beyond them? */
 bool value_is_suspect(const struct value_variable_facts *facts, size_t normal_cnt, size_t slow_cnt, double beyond);
 

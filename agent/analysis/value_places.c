@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "analysis/value_places.h"
 
-#include "analysis/value_judge.h"
 #include "analysis/value_stats.h"
 #include "base/order.h"
 #include "base/vec.h"
