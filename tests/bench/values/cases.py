@@ -304,7 +304,7 @@ class HealthCheck(Httpd):
 # --- PostgreSQL -----------------------------------------------------------------------------------------------------
 
 class Postgres(Case):
-    binary = "postgres/src/backend/postgres"
+    binary = program = "postgres/src/backend/postgres"
 
     def __init__(self, *args):
         super().__init__(*args)
