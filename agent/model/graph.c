@@ -17,7 +17,7 @@ struct graph_exit {
 
 struct graph_thread {
 	uint32_t tid;
-	struct series segments, wakeups, handoffs, exits;
+	struct series segments, wakeups, handoffs, given, exits;
 };
 
 struct graph {
@@ -70,6 +70,7 @@ static void thread__free(struct graph_thread *thread)
 	series__free(&thread->segments);
 	series__free(&thread->wakeups);
 	series__free(&thread->handoffs);
+	series__free(&thread->given);
 	series__free(&thread->exits);
 	free(thread);
 }
@@ -132,6 +133,7 @@ static struct graph_thread *thread_made(struct graph *graph, uint32_t tid)
 	series__init(&thread->segments, sizeof(struct graph_segment), offsetof(struct graph_segment, begin_ts));
 	series__init(&thread->wakeups, sizeof(struct graph_wakeup), offsetof(struct graph_wakeup, ts));
 	series__init(&thread->handoffs, sizeof(struct graph_handoff), offsetof(struct graph_handoff, to_ts));
+	series__init(&thread->given, sizeof(struct graph_given), offsetof(struct graph_given, from_ts));
 	series__init(&thread->exits, sizeof(struct graph_exit), offsetof(struct graph_exit, ts));
 	graph->threads[thread_place(graph->threads, graph->thread_room, tid)] = thread;
 	graph->thread_cnt++;
@@ -169,6 +171,14 @@ int graph__add_wakeup(struct graph *graph, uint32_t tid, const struct graph_wake
 	return thread ? add(graph, &thread->wakeups, wakeup) : -ENOMEM;
 }
 
+static int add_given(struct graph *graph, const struct graph_handoff *handoff)
+{
+	struct graph_thread *thread = thread_made(graph, handoff->from_tid);
+	const struct graph_given given = {handoff->from_ts, handoff->to_ts, handoff->sid, handoff->to_tid};
+
+	return thread ? add(graph, &thread->given, &given) : -ENOMEM;
+}
+
 int graph__add_handoff(struct graph *graph, const struct graph_handoff *handoff)
 {
 	struct graph_thread *thread;
@@ -182,6 +192,10 @@ int graph__add_handoff(struct graph *graph, const struct graph_handoff *handoff)
 	if (handoff->kind == WL_HANDOFF_BLOCK)
 		err = add(graph, &graph->blocks, handoff);
 	if (err || !handoff->to_tid)
+		return err;
+	if (handoff->kind == WL_HANDOFF_QUEUE && handoff->from_tid && handoff->sid)
+		err = add_given(graph, handoff);
+	if (err)
 		return err;
 	thread = thread_made(graph, handoff->to_tid);
 	return thread ? add(graph, &thread->handoffs, handoff) : -ENOMEM;
@@ -210,6 +224,7 @@ void graph__settle(struct graph *graph)
 		series__sort(&graph->threads[i]->segments);
 		series__sort(&graph->threads[i]->wakeups);
 		series__sort(&graph->threads[i]->handoffs);
+		series__sort(&graph->threads[i]->given);
 		series__sort(&graph->threads[i]->exits);
 	}
 	series__sort(&graph->blocks);
@@ -296,6 +311,15 @@ struct graph_handoff *graph__handoffs_to(const struct graph *graph, uint32_t tid
 
 	*cnt = 0;
 	return thread ? stretch(&thread->handoffs, from_ts, to_ts, cnt) : NULL;
+}
+
+const struct graph_given *graph__given_by(const struct graph *graph, uint32_t tid, uint64_t from_ts, uint64_t to_ts,
+					  size_t *cnt)
+{
+	const struct graph_thread *thread = thread_of(graph, tid);
+
+	*cnt = 0;
+	return thread ? stretch(&thread->given, from_ts, to_ts, cnt) : NULL;
 }
 
 bool graph__exit_in(const struct graph *graph, uint32_t tid, uint64_t from_ts, uint64_t to_ts)
@@ -397,7 +421,8 @@ static size_t ended_before(const struct series *segments, uint64_t ts)
 
 static bool is_empty(const struct graph_thread *thread)
 {
-	return !thread->segments.cnt && !thread->wakeups.cnt && !thread->handoffs.cnt && !thread->exits.cnt;
+	return !thread->segments.cnt && !thread->wakeups.cnt && !thread->handoffs.cnt && !thread->given.cnt &&
+	       !thread->exits.cnt;
 }
 
 /* Frees threads of which nothing is left.  Taking one out breaks the chains of places, so the table is made anew. */
@@ -438,6 +463,7 @@ size_t graph__forget(struct graph *graph, uint64_t ts)
 		dropped += drop(graph, &thread->segments, ended_before(&thread->segments, ts));
 		dropped += drop(graph, &thread->wakeups, series__below(&thread->wakeups, ts));
 		dropped += drop(graph, &thread->handoffs, series__below(&thread->handoffs, ts));
+		drop(graph, &thread->given, series__below(&thread->given, ts));
 		drop(graph, &thread->exits, series__below(&thread->exits, ts));
 		empty_cnt += is_empty(thread);
 	}

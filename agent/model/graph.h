@@ -78,6 +78,13 @@ struct graph_handoff {
 	uint8_t mixed; /* socket, unix: 1: other bytes of it were sent for other intervals */
 };
 
+/* A queue's hand-off, as its sender knows it. */
+struct graph_given {
+	uint64_t from_ts, to_ts;
+	uint64_t sid;
+	uint32_t to_tid;
+};
+
 /* What a path is walked of; kept by the caller. */
 struct graph_interval {
 	uint64_t sid;
@@ -141,6 +148,10 @@ struct graph_wakeup *graph__wakeups(const struct graph *graph, uint32_t tid, uin
 /* The hand-offs to a thread, by to_ts, as one array; those with to_ts in [from_ts, to_ts]. */
 struct graph_handoff *graph__handoffs_to(const struct graph *graph, uint32_t tid, uint64_t from_ts, uint64_t to_ts,
 					 size_t *cnt);
+/* What a thread has put into queues of the program, by from_ts, as one array; those with from_ts in [from_ts, to_ts].
+ */
+const struct graph_given *graph__given_by(const struct graph *graph, uint32_t tid, uint64_t from_ts, uint64_t to_ts,
+					  size_t *cnt);
 /* Whether the thread ended in [from_ts, to_ts]. */
 bool graph__exit_in(const struct graph *graph, uint32_t tid, uint64_t from_ts, uint64_t to_ts);
 #define GRAPH_ONLY_DEVICE 0 /* no device has this number */

@@ -329,15 +329,6 @@ static struct graph_handoff *generator_of(const struct walk *walk, const struct 
 			      is_generator(walk, frame, last));
 }
 
-/* The thread, which worked on the interval until since_ts, got it back from another one by a queue. */
-static struct graph_handoff *came_back(const struct walk *walk, const struct frame *frame, uint64_t since_ts)
-{
-	return newest_handoff(walk->graph, frame->tid, since_ts, frame->own_end_ts, GENERATOR_LOOKS_MAX, last,
-			      last->kind == WL_HANDOFF_QUEUE && last->sid == walk->interval->sid &&
-				      last->from_tid != frame->tid && last->from_ts >= since_ts &&
-				      is_generator(walk, frame, last));
-}
-
 /*
  * Nobody works on the interval right before at_ts.  Algorithm 2, lines 9 to 24: it waits since this thread last worked
  * on it, or since its generator handed it over, or, where neither is known, since another thread it was on let go of
@@ -358,13 +349,13 @@ static int find_queue(struct walk *walk, struct frame *frame)
 	}
 	if (since_ts > frame->low_ts && walk__find_reply(walk, frame, since_ts))
 		return walk__push_reply(walk, frame);
+	if (since_ts && walk__find_taker(walk, frame))
+		return frame->generator ? walk__push_edge(walk, frame, NULL, frame->generator) : 0;
 	if (since_ts > frame->low_ts && walk__find_told(walk, frame, since_ts))
 		return walk__push_told(walk, frame, since_ts);
 	if (since_ts > frame->low_ts && walk__find_last_notice(walk, frame))
 		return walk__push_notice(walk, frame);
-	if (since_ts)
-		frame->generator = came_back(walk, frame, since_ts);
-	else
+	if (!since_ts)
 		frame->generator = generator_of(walk, frame) ?: walk__answer_to(walk, frame);
 	if (frame->generator) {
 		since_ts = frame->generator->from_ts;
@@ -435,6 +426,8 @@ static int walk_loop(struct walk *walk, struct frame *frame, const struct graph_
 {
 	if (walk__find_reply(walk, frame, segment->begin_ts))
 		return walk__to_reply(walk, frame, segment);
+	if (walk__find_taker(walk, frame))
+		return frame->generator ? walk__push_edge(walk, frame, NULL, frame->generator) : 0;
 	if (walk__find_notice(walk, frame, segment) && frame->asked_ts < segment->begin_ts)
 		return walk__push_notice(walk, frame);
 	frame->notice = NULL;

@@ -124,6 +124,12 @@ int walk__to_reply(struct walk *walk, struct frame *frame, const struct graph_se
  */
 int walk__idle(struct walk *walk, struct frame *frame, const struct graph_segment *segment, uint64_t begin_ts);
 
+/*
+ * path_pool.c: whether the thread has put the interval into a queue of the program.  frame->next_tid: who had it last,
+ * until queue_ts; frame->generator: how the thread got it back, NULL: not known.
+ */
+bool walk__find_taker(const struct walk *walk, struct frame *frame);
+
 /* path_lock.c */
 bool walk__woken_in_vain(const struct walk *walk, const struct frame *frame, const struct graph_segment *wait,
 			 const struct graph_wakeup *wakeup);

@@ -11,6 +11,9 @@
 #define OWNER_LOOKS_MAX   4096
 #define OWNER_AWAY_NS     500000ULL
 #define OWNER_REACH_NS    10000000ULL
+/* Queues of the program that an interval passes, and what a thread puts into them meanwhile. */
+#define TAKERS_MAX      8
+#define GIVEN_LOOKS_MAX 4096
 /* Receives of an interval that are written. */
 #define ASKED_MAX 256
 
@@ -283,6 +286,51 @@ static int write_owners(struct trace *trace, const struct graph_interval *interv
 	return err;
 }
 
+/* When the thread last did anything for the interval from from_ts on. */
+static uint64_t ended_at(const struct trace *trace, const struct graph_interval *interval, uint32_t tid,
+			 uint64_t from_ts)
+{
+	size_t cnt;
+	const struct graph_segment *segments = graph__segments(trace->graph, tid, from_ts, interval->end_ts, &cnt);
+
+	while (cnt && segments[cnt - 1].sid != interval->sid)
+		cnt--;
+	return cnt ? segments[cnt - 1].end_ts : from_ts;
+}
+
+/*
+ * The threads that had the interval by way of queues of the program: they worked for it, also where its path does not
+ * pass them, because its own thread had something else to do for longer.
+ */
+static int write_takers(struct trace *trace, const struct graph_interval *interval)
+{
+	uint64_t from_ts = interval->begin_ts;
+	uint32_t tid = interval->tid;
+	int err = 0;
+
+	for (int i = 0; i < TAKERS_MAX && !err; i++) {
+		size_t cnt, at = 0, to_cnt;
+		const struct graph_given *given = graph__given_by(trace->graph, tid, from_ts, interval->end_ts, &cnt);
+		struct graph_handoff *handoffs;
+
+		cnt = cnt < GIVEN_LOOKS_MAX ? cnt : GIVEN_LOOKS_MAX;
+		while (at < cnt && given[at].sid != interval->sid)
+			at++;
+		if (at == cnt)
+			return 0;
+		handoffs =
+			graph__handoffs_to(trace->graph, given[at].to_tid, given[at].to_ts, given[at].to_ts, &to_cnt);
+		for (size_t j = 0; j < to_cnt && !err; j++)
+			if (handoffs[j].kind == WL_HANDOFF_QUEUE && handoffs[j].sid == interval->sid)
+				err = write_handoff(trace, &handoffs[j]);
+		tid = given[at].to_tid;
+		from_ts = given[at].to_ts;
+		if (!err)
+			err = write_thread(trace, tid, from_ts, ended_at(trace, interval, tid, from_ts));
+	}
+	return err;
+}
+
 static bool same_connection(const struct trace *trace, const struct graph_handoff *a, const struct graph_handoff *b)
 {
 	const struct trace_handoff_detail *of_a = detail_of(trace, a), *of_b = detail_of(trace, b);
@@ -339,5 +387,7 @@ int trace__keep_interval(struct trace *trace, const struct graph_interval *inter
 		err = write_far(trace, interval->end_tid, interval->end_ts, interval->end_ts + TRACE_REPLY_NS);
 	if (!err)
 		err = write_asked(trace, interval);
+	if (!err)
+		err = write_takers(trace, interval);
 	return err ? err : write_owners(trace, interval);
 }

@@ -333,6 +333,31 @@ static void a_pool_gives_back_by_a_queue(void)
 	graph__free(graph);
 }
 
+/* The loop takes a whole list of what is done: it is not known how it got most of them back. */
+static void a_pool_gives_back_unseen(void)
+{
+	struct graph *graph = graph__new();
+	struct graph_interval interval = fixture_interval(SID, 0, 5, 100, 1);
+
+	fixture_segment(graph, 1, 0, 5, WL_STATE_RUNNING, 0);
+	fixture_segment(graph, 1, 5, 10, WL_STATE_RUNNING, SID);
+	fixture_segment(graph, 1, 10, 30, WL_STATE_BLOCKED_POLL, SID);
+	fixture_segment(graph, 1, 30, 90, WL_STATE_RUNNING, 55);
+	fixture_segment(graph, 1, 90, 100, WL_STATE_RUNNING, SID);
+	fixture_segment(graph, 2, 0, 15, WL_STATE_RUNNING, 44);
+	fixture_segment(graph, 2, 15, 40, WL_STATE_RUNNING, SID);
+	fixture_segment(graph, 2, 40, 80, WL_STATE_BLOCKED_FUTEX, SID);
+	fixture_segment(graph, 3, 40, 70, WL_STATE_RUNNING, SID);
+	fixture_handoff(graph, WL_HANDOFF_QUEUE, 1, 10, 2, 15, SID);
+	fixture_expect(graph, &interval, 0,
+		       "queue@1<1 0-5; oncpu@1 5-10; queue@2<2 10-15; oncpu@2 15-40; queue@1<1 40-90; oncpu@1 90-100");
+	fixture_handoff(graph, WL_HANDOFF_QUEUE, 2, 40, 3, 40, SID);
+	fixture_expect(graph, &interval, 0,
+		       "queue@1<1 0-5; oncpu@1 5-10; queue@2<2 10-15; oncpu@2 15-40; oncpu@3 40-70; "
+		       "queue@1<1 70-90; oncpu@1 90-100");
+	graph__free(graph);
+}
+
 /* An event loop puts the interval aside, serves another one, and comes back to it. */
 static void another_interval_in_between_is_interference(void)
 {
@@ -784,6 +809,7 @@ int suite_path(void)
 		{"a request is followed into another process", a_request_is_followed_into_another_process},
 		{"a thread that polls for others is not blamed", a_thread_that_polls_for_others_is_not_blamed},
 		{"a pool gives back by a queue", a_pool_gives_back_by_a_queue},
+		{"a pool gives back unseen", a_pool_gives_back_unseen},
 		{"a queue is blamed on what its worker did", a_queue_is_blamed_on_what_its_worker_did},
 		{"another interval in between is interference", another_interval_in_between_is_interference},
 		{"pipes wake from their writer", pipes_wake_from_their_writer},

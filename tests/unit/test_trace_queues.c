@@ -127,6 +127,39 @@ static void two_wakers_are_ambiguous(void)
 	thread_names__free(names);
 }
 
+/* Loop 10 waits for a CPU for longer than worker 20 is at its request: the worker's part is written all the same. */
+static void what_a_worker_did_beside_the_path_is_kept(void)
+{
+	struct thread_names *names = thread_names__new();
+	struct record_rows rows;
+	struct trace *trace = record_trace(&rows, names, 64 << 20);
+	const struct wl_queue_record given = {.header = {.kind = WL_RECORD_QUEUE, .sz = sizeof(given)},
+					      .from_ts = 102 * MS,
+					      .to_ts = 103 * MS,
+					      .sid = 7,
+					      .from_pid = 1,
+					      .from_tid = 10,
+					      .to_pid = 1,
+					      .to_tid = 20};
+
+	record_segment(trace, 10, 100 * MS, 102 * MS, WL_STATE_RUNNING, 7);
+	record_segment(trace, 10, 102 * MS, 108 * MS, WL_STATE_RUNQ_PREEMPT, 7);
+	record_segment(trace, 10, 108 * MS, 110 * MS, WL_STATE_RUNNING, 7);
+	record_segment(trace, 20, 100 * MS, 103 * MS, WL_STATE_RUNNING, 6);
+	CU_ASSERT_EQUAL(trace__take(trace, &given.header), 0);
+	record_segment(trace, 20, 103 * MS, 105 * MS, WL_STATE_RUNNING, 7);
+	record_segment(trace, 20, 105 * MS, 109 * MS, WL_STATE_RUNNING, 8);
+	record_request(trace, 7, 10, 100 * MS, 100 * MS, 110 * MS);
+	CU_ASSERT_EQUAL(trace__finish(trace, NULL), 0);
+	CU_ASSERT_EQUAL_FATAL(rows.cnt[SHARD_TABLE_HANDOFF], 1);
+	CU_ASSERT_STRING_EQUAL(rows.handoff_certainty, "observed");
+	CU_ASSERT(rows.handoff_from == 10 && rows.handoff_to == 20);
+	CU_ASSERT_EQUAL(rows.cnt[SHARD_TABLE_SEGMENT], 4);
+	CU_ASSERT_EQUAL(sid_of(&rows, 20, 103 * MS), 7);
+	trace__free(trace);
+	thread_names__free(names);
+}
+
 static void timer(struct trace *trace, uint32_t tid, uint64_t ts, uint64_t armed_ts, uint32_t armed_tid, bool own)
 {
 	struct wl_timer_record record = {.ts = ts,
@@ -205,6 +238,7 @@ int suite_trace_queues(void)
 		{"a busy worker comes for it", a_busy_worker_comes_for_it},
 		{"who never ran handed over nothing", who_never_ran_handed_over_nothing},
 		{"two wakers are ambiguous", two_wakers_are_ambiguous},
+		{"what a worker did beside the path is kept", what_a_worker_did_beside_the_path_is_kept},
 		{"a timer is a hand-off from who armed it", a_timer_is_a_handoff_from_who_armed_it},
 		{"segments say of which type their interval is", segments_say_of_which_type_their_interval_is},
 	};
