@@ -16,6 +16,7 @@
 #define ONCE_CNT_MIN   200
 #define BACK_SHARE     0.5
 #define THREADS_MAX    256
+#define STAGES_MAX     64 /* threads of stages, each with a queue of its own */
 #define NEIGHBOURS     16
 #define NUMBER_MAX     0x10000 /* no pointer: may be a descriptor */
 
@@ -35,6 +36,14 @@ struct threads {
 	uint32_t cnt;
 };
 
+/* Which thread's values which other one took. */
+struct flow {
+	uint32_t tids[STAGES_MAX];
+	uint64_t to[STAGES_MAX]; /* bits of tids */
+	uint32_t cnt;
+	bool full;
+};
+
 struct matcher {
 	struct queue_pair *pair;
 	bool awaited; /* a thread waits for values, or polls for them */
@@ -42,6 +51,7 @@ struct matcher {
 	uint32_t *table; /* index of an entry, + 1 */
 	size_t table_sz;
 	struct threads in_threads, out_threads;
+	struct flow flow;
 	VEC(uint64_t) waits_ns;
 	VEC(struct stay) stays; /* of those that crossed */
 	VEC(uint64_t) values;   /* that crossed */
@@ -90,6 +100,42 @@ static uint64_t threads_set(const struct threads *threads)
 	for (uint32_t i = 0; i < threads->cnt; i++)
 		set |= 1ULL << threads->tids[i] % 64;
 	return set;
+}
+
+static uint32_t flow__thread(struct flow *flow, uint32_t tid)
+{
+	uint32_t idx = 0;
+
+	while (idx < flow->cnt && flow->tids[idx] != tid)
+		idx++;
+	if (idx == STAGES_MAX) {
+		flow->full = true;
+		return 0;
+	}
+	if (idx == flow->cnt)
+		flow->tids[flow->cnt++] = tid;
+	return idx;
+}
+
+static void flow__add(struct flow *flow, uint32_t in_tid, uint32_t out_tid)
+{
+	uint32_t from = flow__thread(flow, in_tid), to = flow__thread(flow, out_tid);
+
+	flow->to[from] |= 1ULL << to;
+}
+
+/* Nothing comes back to a thread that it was handed on from, by whatever way. */
+static bool flow__is_one_way(const struct flow *flow)
+{
+	uint64_t left = flow->cnt == STAGES_MAX ? UINT64_MAX : (1ULL << flow->cnt) - 1, before = 0;
+
+	while (left != before && !flow->full) {
+		before = left;
+		for (uint32_t i = 0; i < flow->cnt; i++)
+			if (!(flow->to[i] & left))
+				left &= ~(1ULL << i);
+	}
+	return !left && !flow->full;
 }
 
 static bool threads_meet(const struct threads *a, const struct threads *b)
@@ -142,6 +188,7 @@ static int value_out(struct matcher *matcher, const struct queue_value *value)
 		return 0;
 	}
 	pair->crossed++;
+	flow__add(&matcher->flow, entry->last.tid, value->tid);
 	pair->lock_known |= locks;
 	pair->pid = value->pid;
 	pair->in_tid = entry->last.tid;
@@ -193,14 +240,23 @@ static bool is_once(const struct matcher *matcher)
 	return cnt >= ONCE_CNT_MIN && different >= ONCE_MIN * cnt;
 }
 
+/*
+ * Threads put in and take out: of one list or table, unless the same code serves the queues of several stages, of which
+ * each thread takes from the one before.
+ */
+static bool is_shared(const struct matcher *matcher)
+{
+	return threads_meet(&matcher->in_threads, &matcher->out_threads) &&
+	       !(matcher->awaited && flow__is_one_way(&matcher->flow));
+}
+
 static enum queue_verdict judge(struct matcher *matcher)
 {
 	const struct queue_pair *pair = matcher->pair;
 
 	if (pair->crossed < CROSSED_MIN)
 		return QUEUE_FEW;
-	if (pair->same_thread > SAME_SHARE_MAX * (pair->crossed + pair->same_thread) ||
-	    threads_meet(&matcher->in_threads, &matcher->out_threads))
+	if (pair->same_thread > SAME_SHARE_MAX * (pair->crossed + pair->same_thread) || is_shared(matcher))
 		return QUEUE_BOTH;
 	if (pair->crossed < MATCHED_MIN * pair->out_cnt || pair->crossed < LEFT_MAX * pair->in_cnt)
 		return QUEUE_UNMATCHED;

@@ -178,6 +178,29 @@ static void work_that_comes_out_backwards(void)
 	vec_free(&values);
 }
 
+/* One function puts into the queues of all stages, another one takes out: each thread takes from the one before. */
+static void queues_of_stages(void)
+{
+	static const struct queue_end awaited[] = {{.rounds = 1, .known = true},
+						   {.out = true, .rounds = 1, .known = true}};
+	enum { ONE_WAY, ROUND, NOT_AWAITED, WAYS };
+	queue_values values = {0};
+
+	for (int way = 0; way < WAYS; way++) {
+		for (int i = 0; i < CNT; i++)
+			for (uint32_t stage = 0; stage < 3; stage++) {
+				uint64_t ts = (100 * i + 20 * stage) * STEP_NS;
+				uint32_t to = way == ROUND && stage == 2 ? PRODUCER + 1 : PRODUCER + stage + 1;
+
+				pass(&values, ts, IN, PRODUCER + stage, ADDR(i));
+				pass(&values, ts + 10 * STEP_NS, OUT, to, ADDR(i));
+			}
+		CU_ASSERT_EQUAL(match(&values, way == NOT_AWAITED ? two_ends : awaited, 2).verdict,
+				way == ONE_WAY ? QUEUE_CONFIRMED : QUEUE_BOTH);
+	}
+	vec_free(&values);
+}
+
 /* Jobs go to the workers by a queue that they wait at, and come back by a list that nobody waits at. */
 static void what_comes_back(void)
 {
@@ -243,6 +266,7 @@ static const struct unit_test tests[] = {
 	{"what_is_no_queue", what_is_no_queue},
 	{"order_tells_a_free_list", order_tells_a_free_list},
 	{"work_that_comes_out_backwards", work_that_comes_out_backwards},
+	{"queues_of_stages", queues_of_stages},
 	{"what_comes_back", what_comes_back},
 	{"only_common_rounds_count", only_common_rounds_count},
 };
