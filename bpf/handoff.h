@@ -13,8 +13,8 @@
  * no room is in context WL_CONTEXT_ID_OTHER, and counted.
  *
  * An event loop may read several requests before it asks for any.  Then the one is meant whose first bytes it sends on,
- * as a proxy does.  Where none has them, or several requests ask on one connection at a time, the connection is tied to
- * none, and counted.
+ * as a proxy does.  Where none has them, and they were read since the loop got its CPU, or several requests ask on one
+ * connection at a time, the connection is tied to none, and counted.
  */
 #ifndef WHYLATE_BPF_HANDOFF_H
 #define WHYLATE_BPF_HANDOFF_H
@@ -72,21 +72,31 @@ static __always_inline void thread__asked(struct thread *thread, u64 sid)
 		asking->sid = 0;
 }
 
-/* Requests other than the current one that were read since the thread got its CPU, any of which may ask now. */
-VERIFIED_ONCE bool thread__others_ask(const struct thread *thread)
+/* Requests other than the current one that may ask now. */
+enum others {
+	OTHERS_NONE,
+	OTHERS_BEFORE, /* read before the thread got its CPU: as likely as not they wait for something else */
+	OTHERS_NOW,    /* read since */
+};
+
+VERIFIED_ONCE u32 thread__others_ask(const struct thread *thread)
 {
+	u32 others = OTHERS_NONE;
 	u64 since_ts;
 
 	if (!thread)
-		return true;
+		return OTHERS_NOW;
 	since_ts = thread->switched_in_ts;
 	if (thread->crowded_ts == since_ts)
-		return true;
-	for (int i = 0; i < ASKING_MAX; i++)
-		if (thread->asking[i].sid && thread->asking[i].since_ts == since_ts &&
-		    thread->asking[i].sid != thread->current_sid)
-			return true;
-	return false;
+		return OTHERS_NOW;
+	for (int i = 0; i < ASKING_MAX; i++) {
+		if (!thread->asking[i].sid || thread->asking[i].sid == thread->current_sid)
+			continue;
+		if (thread->asking[i].since_ts == since_ts)
+			return OTHERS_NOW;
+		others = OTHERS_BEFORE;
+	}
+	return others;
 }
 
 /*
@@ -98,7 +108,8 @@ VERIFIED_ONCE bool thread__others_ask(const struct thread *thread)
 struct same_search {
 	struct thread *thread;
 	u64 found; /* sid, 0: none */
-	u32 len;   /* that has to be the same: method and target of an HTTP request, or all there is of another one */
+	u64 found_ts;
+	u32 len; /* that has to be the same: method and target of an HTTP request, or all there is of another one */
 	u8 sent[SAME_MAX];
 };
 
@@ -123,26 +134,35 @@ static __always_inline u32 len_before_blank(const u8 *bytes)
 	return len;
 }
 
+static __always_inline bool sends_first_of(const struct open_interval *open, const struct same_search *search)
+{
+	u32 differing = 0;
+
+	if (open->first_len < search->len)
+		return false;
+	for (u32 i = 0; i < SAME_MAX; i++)
+		differing |= (open->first[i] ^ search->sent[i]) & -is_less(i, search->len);
+	return !differing;
+}
+
+/* Of those that begin alike the one that was read first. */
 static long compare_asking(u32 idx, struct same_search *search)
 {
 	u64 sid = search->thread->asking[idx & (ASKING_MAX - 1)].sid;
 	struct open_interval *open = sid ? open_find(sid) : NULL;
-	u32 differing = 0;
 
-	if (!open || open->first_len < search->len)
-		return 0;
-	for (u32 i = 0; i < SAME_MAX; i++)
-		differing |= (open->first[i] ^ search->sent[i]) & -is_less(i, search->len);
-	if (differing)
+	if (!open || !sends_first_of(open, search) || (search->found && search->found_ts <= open->pickup_ts))
 		return 0;
 	search->found = sid;
-	return 1;
+	search->found_ts = open->pickup_ts;
+	return 0;
 }
 
-/* The request of which the call under way sends the same bytes on; 0: none that is known. */
-VERIFIED_ONCE u64 thread__sends_on(struct thread *thread)
+/* The request of which the call under way sends the same bytes on, `tied` before others; 0: none that is known. */
+VERIFIED_ONCE u64 thread__sends_on(struct thread *thread, u64 tied)
 {
 	struct same_search search = {.thread = thread};
+	struct open_interval *open;
 	struct user_vector buffer;
 	u64 len;
 
@@ -158,6 +178,9 @@ VERIFIED_ONCE u64 thread__sends_on(struct thread *thread)
 		search.len = len;
 	if (search.len < SAME_MIN)
 		return 0;
+	open = tied ? open_find(tied) : NULL;
+	if (open && sends_first_of(open, &search))
+		return tied;
 	bpf_loop(ASKING_MAX, compare_asking, &search, 0);
 	return search.found;
 }

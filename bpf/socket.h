@@ -342,20 +342,32 @@ VERIFIED_ONCE bool tied_goes_on(struct conn *conn, struct thread *thread)
 	return true;
 }
 
-/* Of the requests that may ask, the one that does: the thread goes on with it.  False: it is not known. */
-VERIFIED_ONCE bool asking_goes_on(struct thread *thread)
+/*
+ * Of the requests that may ask, the one that does: the thread goes on with it.  False: it is not known, or it is the
+ * one that the connection is tied to.
+ */
+VERIFIED_ONCE bool asking_goes_on(struct thread *thread, u64 tied)
 {
 	struct open_interval *open;
 	u64 sid;
 
 	if (!thread)
 		return false;
-	sid = thread__sends_on(thread);
-	open = sid ? open_find(sid) : NULL;
+	sid = thread__sends_on(thread, tied);
+	open = sid && sid != tied ? open_find(sid) : NULL;
 	if (!open)
 		return false;
 	interval__resume(thread, sid, open->type, true);
 	return true;
+}
+
+/* The current request asks, or the one that the bytes are of, with which the thread goes on.  False: it is not known.
+ */
+static __always_inline bool thread__may_ask(struct thread *thread, bool sends)
+{
+	u32 others = thread__others_ask(thread);
+
+	return others == OTHERS_NONE || (sends && asking_goes_on(thread, 0)) || others == OTHERS_BEFORE;
 }
 
 /* The request that it is tied to may still get its reply. */
@@ -382,11 +394,16 @@ VERIFIED_ONCE bool conn_asked(struct conn *conn, struct thread *thread, bool sen
 		conn->is_connecting = 0;
 	}
 	if (conn->is_connecting && conn->request.sid)
-		/* An event loop was told that the connection is there. */
-		knows = tied_goes_on(conn, thread);
+		/*
+		 * An event loop was told that the connection is there.  It may have connected it for a request that it
+		 * had put aside while it worked for another one: what it sends tells.
+		 */
+		knows = (sends && thread__others_ask(thread) != OTHERS_NONE &&
+			 asking_goes_on(thread, conn->request.sid)) ||
+			tied_goes_on(conn, thread);
 	else
 		knows = thread->goroutine || (conn->awaits && conn->request.sid == thread->current_sid) ||
-			!thread__others_ask(thread) || (sends && asking_goes_on(thread));
+			thread__may_ask(thread, sends);
 	thread->send_unsure = sends && !knows;
 	if (conn->is_shared) {
 		/* It is tied to none; the thread may know for which one it writes. */
