@@ -470,23 +470,23 @@ bench: setup-bench
 	@$(MAKE) --no-print-directory $(BUILD)/bench/factors
 	@$(BUILD)/bench/factors
 
-# --- servers with planted causes, each diagnosed: PLANTS='own lock-cpu' chooses, FLAGS=--no-gain halves the time ---------
-planted := $(addprefix $(BUILD)/diagnose/,server holdout server-cxx holdout-cxx $(if $(GO),server-go holdout-go))
+# --- servers with planted causes, each diagnosed: PLANTS='own lock-cpu' chooses, FLAGS=--no-gain: without the turns that judge gains ---------
+planted := $(addprefix $(BUILD)/diagnose/,server client holdout server-cxx holdout-cxx $(if $(GO),server-go holdout-go))
 
-$(BUILD)/diagnose/%: tests/diagnose/%.c tests/diagnose/planted.h
+$(BUILD)/diagnose/%: tests/diagnose/%.c tests/diagnose/planted.h tests/diagnose/switch.h
 	$(say) LD $@
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=gnu11 -O2 -g -fno-ipa-icf $(WARN) -D_GNU_SOURCE -o $@ $< -lpthread
 
-$(BUILD)/diagnose/%-cxx: tests/diagnose/%.cc tests/diagnose/planted.h
+$(BUILD)/diagnose/%-cxx: tests/diagnose/%.cc tests/diagnose/planted.h tests/diagnose/switch.h
 	$(say) LD $@
 	@mkdir -p $(@D)
 	$(Q)$(CXX) -std=c++17 -O2 -g -fno-ipa-icf -Wall -Wextra -o $@ $< -lpthread
 
-$(BUILD)/diagnose/%-go: tests/diagnose/%.go
+$(BUILD)/diagnose/%-go: tests/diagnose/%.go tests/diagnose/switch.go
 	$(say) GO $@
 	@mkdir -p $(@D)
-	$(Q)GO111MODULE=off GOFLAGS= GOCACHE=$(abspath $(BUILD))/go-cache $(GO) build -o $@ $<
+	$(Q)GO111MODULE=off GOFLAGS= GOCACHE=$(abspath $(BUILD))/go-cache $(GO) build -o $@ $^
 
 .PHONY: planted
 planted: $(planted)

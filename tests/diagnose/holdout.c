@@ -186,7 +186,7 @@ static void vault(int fd)
 	char line[8];
 
 	while (recv(fd, line, sizeof(line), 0) > 0) {
-		if (line[1] == 's' && !off)
+		if (line[1] == 's' && !is_off())
 			unseal_secret(SLOW_NS);
 		if (send(fd, line, 2, 0) < 0)
 			break;
@@ -253,7 +253,8 @@ static void *mixer(void *arg)
 	setpriority(PRIO_PROCESS, 0, -18);
 	for (;;) {
 		nap(60 * MS);
-		mix_audio(SLOW_NS);
+		if (!is_off())
+			mix_audio(SLOW_NS);
 	}
 	return NULL;
 }
@@ -293,7 +294,7 @@ static void *answer_in_halves(void *arg)
 	char line[64];
 
 	while (read_line(fd, line, sizeof(line))) {
-		if (*line == 's' && !off)
+		if (*line == 's' && !is_off())
 			say(fd, "head ");
 		say(fd, "ok\n");
 	}
@@ -330,7 +331,7 @@ static void share_lock(void)
 		return;
 	for (;;) {
 		nap(PERIOD_NS);
-		if (!off)
+		if (!is_off())
 			expire_sessions();
 	}
 }
@@ -376,7 +377,8 @@ static void *background(void *arg)
 		setpriority(PRIO_PROCESS, 0, 10);
 	for (;;) {
 		nap(is("ho-spin") ? 4 * MS : is("ho-trim") ? 20 * MS : PERIOD_NS);
-		if (!off)
+		/* Of ho-spin the plant is the mixer. */
+		if (!is_off() || is("ho-spin"))
 			in_background();
 	}
 	return NULL;
@@ -405,12 +407,12 @@ static void serve(bool slow)
 {
 	answer_get(GET_NS);
 	if (is("ho-semaphore"))
-		print_label(slow && !off);
+		print_label(slow && !is_off());
 	else if (is("ho-rotate"))
 		append_log();
 	else if (is("ho-inversion"))
 		ask_valet();
-	else if (is("ho-trim") && slow && !off)
+	else if (is("ho-trim") && slow && !is_off())
 		sum_shelves();
 	else if (is("ho-trylock"))
 		try_ledger();
@@ -479,7 +481,7 @@ static void *tariffs(void *arg)
 
 	name_thread("tariffs");
 	while (read_line(fd, line, sizeof(line))) {
-		if (*line == 's' && !off)
+		if (*line == 's' && !is_off())
 			compute_tariff(SLOW_NS);
 		say(fd, "ok\n");
 	}
@@ -538,7 +540,7 @@ static void prepare(void)
 		shelves = mmap(NULL, SHELVES_SZ, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		madvise(shelves, SHELVES_SZ, MADV_NOHUGEPAGE);
 	}
-	if (is("ho-spin") && !off)
+	if (is("ho-spin"))
 		pthread_create(&thread, NULL, mixer, NULL);
 	if (is("ho-order"))
 		for (int i = 0; i < 2; i++)
@@ -556,7 +558,7 @@ int main(int argc, char **argv)
 		return 2;
 	plant = argv[1];
 	port = atoi(argv[2]);
-	off = argc > 3 && !strcmp(argv[3], "off");
+	watch_switch();
 	signal(SIGPIPE, SIG_IGN);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	calibrate();

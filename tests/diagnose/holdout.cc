@@ -160,7 +160,7 @@ void connection(int fd)
 
 	name_thread("conn");
 	while (read_line(fd, line, sizeof(line))) {
-		serve(*line == 's' && !off);
+		serve(*line == 's' && !is_off());
 		say(fd, "ok\n");
 	}
 	close(fd);
@@ -175,7 +175,7 @@ int main(int argc, char **argv)
 	if (argc < 3)
 		return 2;
 	plant = argv[1];
-	off = argc > 3;
+	watch_switch();
 	signal(SIGPIPE, SIG_IGN);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	calibrate();
@@ -186,7 +186,7 @@ int main(int argc, char **argv)
 			name_thread("auditor");
 			for (;;) {
 				nap(100 * MS);
-				if (!off)
+				if (!is_off())
 					heap->trim();
 			}
 		}).detach();

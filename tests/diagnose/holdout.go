@@ -23,7 +23,6 @@ type flight struct {
 
 var (
 	plant   string
-	off     bool
 	behind  string
 	catalog []*item
 	lock    sync.Mutex
@@ -97,7 +96,7 @@ func takeTokens(cnt int) {
 }
 
 func serve(slow bool) {
-	slow = slow && !off
+	slow = slow && !isOff()
 	switch plant {
 	case "ho-go-gc":
 		if slow {
@@ -114,7 +113,7 @@ func serve(slow bool) {
 
 func main() {
 	plant = os.Args[1]
-	off = len(os.Args) > 3
+	watchSwitch()
 	port, _ := strconv.Atoi(os.Args[2])
 	behind = "127.0.0.1:" + strconv.Itoa(port+1)
 	if plant == "ho-go-gc" {

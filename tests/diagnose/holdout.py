@@ -8,7 +8,9 @@ import sys
 import threading
 import time
 
-plant, port, off = sys.argv[1], int(sys.argv[2]), len(sys.argv) > 3
+from switch import is_off
+
+plant, port = sys.argv[1], int(sys.argv[2])
 lock = threading.Lock()
 scores = [random.random() for _ in range(60000)]
 helper = None
@@ -21,7 +23,7 @@ def rank_all():
 def statistics():
     while True:
         time.sleep(0.18)
-        if not off:
+        if not is_off():
             rank_all()
 
 
@@ -36,7 +38,7 @@ def connection(client):
     client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     while line := client.recv(64):
         if plant == "ho-py-helper":
-            format_label(line[:1] == b"s" and not off)
+            format_label(line[:1] == b"s" and not is_off())
         client.sendall(b"ok\n")
 
 

@@ -15,14 +15,15 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "switch.h"
+
 #define MS       1000000ULL
 #define SLOW_NS  (16 * MS)
 #define GET_NS   (MS / 20)
 #define NOINLINE static __attribute__((noinline))
 
-static bool off; /* the plant does nothing */
 static const char *plant;
-static uint64_t turns_per_ms;
+static __attribute__((unused)) uint64_t turns_per_ms;
 static volatile uint64_t sink;
 
 static inline bool is(const char *name)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Servers with one planted cause of lateness each: server PLANT PORT [off] [beside].  A request is a line: "get" is
- * typical, "slow" meets the plant; the reply is a line.  `off`: the plant does nothing.  `beside`: not the server but
- * the processes beside it.  What a report has to say of each plant is in `run`.
+ * Servers with one planted cause of lateness each: server PLANT PORT [beside].  A request is a line: "get" is
+ * typical, "slow" meets the plant; the reply is a line.  `beside`: not the server but the processes beside it.
+ * What a report has to say of each plant is in `run`.
  */
 #include "planted.h"
 
@@ -165,7 +165,7 @@ NOINLINE void take_buffer(void)
 /* Every request, typical or slow. */
 static void serve(bool slow)
 {
-	slow &= !off;
+	slow &= !is_off();
 	answer_get(GET_NS);
 	if (is("lock-cpu") || is("lock-timer") || is("lock-disk") || is("lock-chain") || is("lock-runq")) {
 		pthread_mutex_lock(&table_lock);
@@ -282,7 +282,7 @@ static void freeze(void)
 	name_thread("freezer");
 	for (;;) {
 		nap(40 * MS);
-		if (off)
+		if (is_off())
 			continue;
 		kill(server, SIGSTOP);
 		nap(SLOW_NS);
@@ -302,7 +302,7 @@ static void *background(void *arg)
 		pin(0);
 	for (;;) {
 		nap((is("fork-faults") ? 20 : 180) * MS);
-		if (off)
+		if (is_off())
 			continue;
 		if (is("lock-timer"))
 			flush_journal();
@@ -345,7 +345,7 @@ static void *connection(void *arg)
 		while (!strchr(line, '\n') && read_line(fd, line + strlen(line), sizeof(line) - strlen(line)))
 			;
 		serve(*line == 's');
-		if (is("nagle") && *line == 's' && !off)
+		if (is("nagle") && *line == 's' && !is_off())
 			say(fd, "head ");
 		say(fd, "ok\n");
 	}
@@ -529,19 +529,21 @@ static void start_beside(int port)
 	}
 	if (is("upstream-2"))
 		upstream(listen_at(port + 2), "store", 0);
-	if (is("stranger-hog") && !off && beside("batch")) {
+	if (is("stranger-hog") && beside("batch")) {
 		pin(0);
 		for (;;) {
 			nap(120 * MS);
-			burn_cycles(SLOW_NS * 2);
+			if (!is_off())
+				burn_cycles(SLOW_NS * 2);
 		}
 	}
-	if (is("full") && !off)
+	if (is("full"))
 		for (int i = 0; i < 10; i++)
 			if (beside("crowd"))
 				for (pin(0);;) {
 					nap(10 * MS + (uint64_t)i * MS);
-					burn_cycles(2 * MS);
+					if (!is_off())
+						burn_cycles(2 * MS);
 				}
 	if (is("file-lock") && beside("backup")) {
 		int fd = open("/tmp/whylate-planted.lock", O_RDWR | O_CREAT, 0600);
@@ -549,7 +551,7 @@ static void start_beside(int port)
 		for (;;) {
 			nap(180 * MS);
 			flock(fd, LOCK_EX);
-			if (!off)
+			if (!is_off())
 				copy_pages(SLOW_NS);
 			flock(fd, LOCK_UN);
 		}
@@ -559,7 +561,7 @@ static void start_beside(int port)
 
 		for (;;) {
 			nap(180 * MS);
-			if (!off)
+			if (!is_off())
 				dump_state(fd);
 		}
 	}
@@ -571,7 +573,7 @@ static void start_beside(int port)
 		while (read(pipe_fd, page, sizeof(page)) > 0) {
 			if (now_ns() < next)
 				continue;
-			if (!off)
+			if (!is_off())
 				encode_frame(SLOW_NS * 4);
 			next = now_ns() + 180 * MS;
 		}
@@ -579,36 +581,6 @@ static void start_beside(int port)
 	}
 	for (;;)
 		pause();
-}
-
-/* --- a client ----------------------------------------------------------------------------------------------------- */
-
-static bool client_is_slow;
-
-static void *client(void *arg)
-{
-	int port = (int)(intptr_t)arg;
-	static atomic_uint seeds;
-	unsigned int seed = ++seeds;
-	int fd = connect_to(port);
-	char line[64];
-
-	do {
-		bool slow = rand_r(&seed) % 100 < 2;
-
-		if (slow && client_is_slow) {
-			say(fd, "slow");
-			nap(SLOW_NS);
-			say(fd, "\n");
-		} else {
-			say(fd, slow ? "slow\n" : "get\n");
-		}
-		nap(3 * MS + (uint64_t)(rand_r(&seed) % 4) * MS / 2);
-		do {
-			if (!read_line(fd, line, sizeof(line)))
-				exit(0);
-		} while (!strchr(line, '\n'));
-	} while (true);
 }
 
 int main(int argc, char **argv)
@@ -620,16 +592,10 @@ int main(int argc, char **argv)
 		return 2;
 	plant = argv[1];
 	port = atoi(argv[2]);
-	off = argc > 3 && !strcmp(argv[3], "off");
+	watch_switch();
 	upstream_port = port + 1;
 	signal(SIGPIPE, SIG_IGN);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (is("client")) {
-		client_is_slow = argc == 4 && !strcmp(argv[3], "client-slow");
-		for (int i = 0; i < 5; i++)
-			pthread_create(&thread, NULL, client, (void *)(intptr_t)port);
-		client((void *)(intptr_t)port);
-	}
 	calibrate();
 	if (is("pipe"))
 		mkfifo(FIFO, 0600);

@@ -19,10 +19,11 @@
 #include <unistd.h>
 #include <vector>
 
+#include "switch.h"
+
 namespace shop {
 
 static std::string plant;
-static bool off;
 static volatile uint64_t sink;
 
 /* How often what takes about a microsecond is repeated in a slow request. */
@@ -145,7 +146,7 @@ static void serve(bool slow)
 	sink = sink + document.parse(50);
 	if (plant == "cxx-mutex")
 		cache.lookup();
-	if (!slow || off)
+	if (!slow || is_off())
 		return;
 	if (plant == "cxx-own" || plant == "cxx-pool")
 		sink = sink + document.parse(slow_turns);
@@ -183,7 +184,7 @@ int main(int argc, char **argv)
 	if (argc < 3)
 		return 2;
 	shop::plant = argv[1];
-	shop::off = argc > 3;
+	watch_switch();
 	signal(SIGPIPE, SIG_IGN);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	at.sin_family = AF_INET;

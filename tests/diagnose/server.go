@@ -13,7 +13,6 @@ import (
 
 var (
 	plant   string
-	off     bool
 	store   sync.Mutex
 	jobs    = make(chan job)
 	sink    uint64
@@ -96,7 +95,7 @@ func refreshToken(ms int) {
 }
 
 func serve(slow bool) {
-	slow = slow && !off
+	slow = slow && !isOff()
 	switch plant {
 	case "go-own":
 		if slow {
@@ -129,24 +128,26 @@ func serve(slow bool) {
 
 func main() {
 	plant = os.Args[1]
-	off = len(os.Args) > 3
+	watchSwitch()
 	calibrate()
 	if plant == "go-hog" {
 		runtime.GOMAXPROCS(1)
 		go func() {
 			for {
 				time.Sleep(180 * time.Millisecond)
-				if !off {
+				if !isOff() {
 					indexAll(2 * slowFor)
 				}
 			}
 		}()
 	}
-	if plant == "go-lock-sleep" && !off {
+	if plant == "go-lock-sleep" {
 		go func() {
 			for {
 				time.Sleep(180 * time.Millisecond)
-				refreshToken(slowFor)
+				if !isOff() {
+					refreshToken(slowFor)
+				}
 			}
 		}()
 	}

@@ -11,7 +11,9 @@ import threading
 import time
 import zlib
 
-plant, port, off = sys.argv[1], int(sys.argv[2]), len(sys.argv) > 3
+from switch import is_off
+
+plant, port = sys.argv[1], int(sys.argv[2])
 catalogue = [{"id": i, "name": "item %d" % i, "tags": list(range(10))} for i in range(6000)]
 lock = threading.Lock()
 blob = os.urandom(1 << 19)
@@ -37,7 +39,7 @@ def count_words():
 
 
 def serve(slow):
-    slow = slow and not off
+    slow = slow and not is_off()
     if plant == "py-lock":
         with lock:
             if slow:
@@ -63,7 +65,7 @@ def connection(client):
 def counter():
     while True:
         time.sleep(0.18)
-        if not off:
+        if not is_off():
             count_words()
 
 
@@ -73,7 +75,7 @@ async def stream(reader, writer):
     own = 0
     while line := await reader.readline():
         own += 1
-        if line[:1] == b"s" and not off:
+        if line[:1] == b"s" and not is_off():
             await asyncio.get_running_loop().run_in_executor(pool, archive_blob)
         elif own % 2:
             await asyncio.get_running_loop().run_in_executor(pool, len, blob)
