@@ -9,6 +9,10 @@
  * a queue's waits, Lindley 1952): that is what goes at least.  Where those who were held up are in each other's way
  * afterwards, as in a convoy before a lock or a crowd that is woken at once, it is more.
  *
+ * Of requests that are not late a recording keeps some.  Where it left others out, one of them may have been the
+ * root's, and who began behind it looks as if nothing had held it up: there nobody counts as left alone, if enough
+ * requests began where all were kept.
+ *
  * What the root takes in the median request is its work as usual, and stays.
  */
 #include "analysis/roots_report.h"
@@ -27,6 +31,8 @@
 #define MODELS_MIN   50  /* requests to draw from, and their share of all; a root that is there always leaves none */
 #define ALONE_SHARE  0.05
 #define SPARED_SHARE 0.2
+#define NEIGHBOURS   8   /* kept requests before and after one that tell whether others were left out */
+#define THIN_WEIGHT  1.5 /* which is so if they stand for that many each */
 
 enum place {
 	PLACE_ALONE, /* began when nothing was held up */
@@ -49,15 +55,17 @@ struct model {
 struct root_backlog {
 	const struct root_lines *lines;
 	const struct path_rows *ranked;
-	struct begun *begun;  /* one session after the other, by time */
-	uint64_t *others_ns;  /* by ranked row: what it waited for other threads and other requests */
-	uint64_t *rest_ns;    /* others_ns without the line's own time */
-	uint64_t *own_ns;     /* by ranked row: of the line's time, what was its own work */
-	uint64_t *held_ns;    /* by ranked row: the root's time since nothing was held up, at least */
-	uint64_t usual_ns;    /* of the line in the median request */
-	uint64_t always_ns;   /* of the line in any request, at most */
-	uint64_t length_ns;   /* of the line in a request whose own work it is, the median; 0: in none */
-	uint8_t *place;       /* enum place */
+	struct begun *begun; /* one session after the other, by time */
+	uint64_t *others_ns; /* by ranked row: what it waited for other threads and other requests */
+	uint64_t *rest_ns;   /* others_ns without the line's own time */
+	uint64_t *own_ns;    /* by ranked row: of the line's time, what was its own work */
+	uint64_t *held_ns;   /* by ranked row: the root's time since nothing was held up, at least */
+	uint64_t usual_ns;   /* of the line in the median request */
+	uint64_t always_ns;  /* of the line in any request, at most */
+	uint64_t length_ns;  /* of the line in a request whose own work it is, the median; 0: in none */
+	uint8_t *place;      /* enum place */
+	bool *thin;          /* by ranked row: others that began about then were not kept */
+	bool minds_thin;
 	struct model *models; /* the shortest wait first */
 	size_t row_cnt, model_cnt;
 	enum place models_from; /* the last of the places that models are of */
@@ -72,6 +80,8 @@ ORDER(compare_begun, struct begun, BY(a->session, b->session), BY(a->begin_ts, b
  */
 static bool is_for_others(const struct root_way *way, const struct root_key *key)
 {
+	if (key->kind == ROOT_OUR_OWN)
+		return false;
 	if (way->category == WL_CATEGORY_QUEUE || way->category == WL_CATEGORY_RUNQ)
 		return true;
 	if (key->kind == ROOT_UNKNOWN)
@@ -101,6 +111,28 @@ static void take_rows(struct root_backlog *of)
 	qsort(of->begun, of->row_cnt, sizeof(*of->begun), compare_begun);
 }
 
+/* Late requests are all kept, and tell nothing. */
+static void find_thin(struct root_backlog *of)
+{
+	const double *weights = of->ranked->weights;
+
+	for (size_t i = 0; i < of->row_cnt; i++) {
+		size_t first = i > NEIGHBOURS ? i - NEIGHBOURS : 0, end = i + NEIGHBOURS + 1;
+		double weight = 0, cnt = 0;
+
+		for (size_t j = first; j < end && j < of->row_cnt; j++) {
+			uint32_t at = of->begun[j].at;
+
+			if (of->begun[j].session != of->begun[i].session ||
+			    (double)of->ranked->latency_ns[at] >= of->ranked->rows.late_ns)
+				continue;
+			weight += weights[at];
+			cnt++;
+		}
+		of->thin[of->begun[i].at] = weight > THIN_WEIGHT * cnt;
+	}
+}
+
 struct root_backlog *root_backlog__new(const struct root_lines *lines)
 {
 	size_t cnt = lines->ranked->rows.row_cnt;
@@ -118,14 +150,16 @@ struct root_backlog *root_backlog__new(const struct root_lines *lines)
 		.own_ns = calloc(cnt + 1, sizeof(*of->own_ns)),
 		.held_ns = calloc(cnt + 1, sizeof(*of->held_ns)),
 		.place = calloc(cnt + 1, sizeof(*of->place)),
+		.thin = calloc(cnt + 1, sizeof(*of->thin)),
 		.models = calloc(cnt + 1, sizeof(*of->models)),
 	};
 	if (root_saved__init(&of->saved, cnt) || !of->begun || !of->others_ns || !of->rest_ns || !of->own_ns ||
-	    !of->held_ns || !of->place || !of->models) {
+	    !of->held_ns || !of->place || !of->thin || !of->models) {
 		root_backlog__free(of);
 		return NULL;
 	}
 	take_rows(of);
+	find_thin(of);
 	return of;
 }
 
@@ -139,6 +173,7 @@ void root_backlog__free(struct root_backlog *of)
 	free(of->own_ns);
 	free(of->held_ns);
 	free(of->place);
+	free(of->thin);
 	free(of->models);
 	root_saved__free(&of->saved);
 	free(of);
@@ -160,8 +195,9 @@ static void find_places(struct root_backlog *of, const struct root_line *line, u
 
 		if (i && begun->session != begun[-1].session)
 			until_ts = 0;
-		place = begun->begin_ts >= until_ts ? PLACE_ALONE : PLACE_NEAR;
-		if (place == PLACE_ALONE)
+		place = begun->begin_ts >= until_ts && !(of->minds_thin && of->thin[begun->at]) ? PLACE_ALONE
+												: PLACE_NEAR;
+		if (begun->begin_ts >= until_ts)
 			passed_ns = longest_ns = own_ns = 0;
 		own_ns += of->own_ns[begun->at];
 		if (begun->begin_ts >= longest_end_ts) {
@@ -239,11 +275,17 @@ static bool find_usual(struct root_backlog *of, const struct stats_order *by_res
 		       uint64_t *usual_ns)
 {
 	*usual_ns = UINT64_MAX;
+	of->minds_thin = true;
 	/* The second generation of a backlog overlaps none that the root held up: it is known once the first is. */
 	for (int round = 0; round < ROUNDS_MAX; round++) {
 		uint64_t last_ns = *usual_ns;
 
 		find_places(of, line, *usual_ns);
+		if (of->minds_thin && !take_models(of, by_rest, PLACE_ALONE, ALONE_SHARE)) {
+			of->minds_thin = false;
+			*usual_ns = UINT64_MAX;
+			continue;
+		}
 		if (!take_models(of, by_rest, PLACE_ALONE, ALONE_SHARE) &&
 		    !take_models(of, by_rest, PLACE_BEHIND, SPARED_SHARE))
 			return false;
@@ -316,8 +358,8 @@ static void save_own(struct root_backlog *of, const struct root_line *line)
 	for (size_t at = 0; at < of->row_cnt; at++) {
 		uint64_t usual_ns = line->ns[at] < of->usual_ns ? line->ns[at] : of->usual_ns;
 
-		of->saved.ns[at] = line->saved_ns[at];
-		if (usual_ns)
+		of->saved.ns[at] = line->ns[at] > of->always_ns ? line->saved_ns[at] : 0;
+		if (usual_ns && of->saved.ns[at])
 			of->saved.ns[at] = (uint64_t)((double)line->saved_ns[at] * (double)(line->ns[at] - usual_ns) /
 						      (double)line->ns[at]);
 		of->saved.least_ns[at] = of->saved.ns[at];

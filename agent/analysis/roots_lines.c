@@ -10,6 +10,7 @@
 #define BRANCH_SHARE_MIN 0.03                    /* of the tail */
 #define PARTS            (ROOT_BRANCHES_MAX + 1) /* [0]: in no branch */
 #define LEFT             ROOT_LINES_MAX
+#define LENGTHS          8 /* of entries: below 4 us, and by powers of four */
 
 /* Short names of enum path_group. */
 enum group { TYPICAL = PATH_TYPICAL, BETWEEN, LATE, GROUP_CNT };
@@ -23,7 +24,7 @@ struct work {
 	uint32_t *order;              /* keys, the largest first */
 	double *time_ns, *amount;     /* by way and group: of the entries, of their ticks; weighted */
 	uint32_t *first, *entries;    /* by key: its entries, those of key k are entries[first[k]…first[k + 1]) */
-	double *pool;                 /* by way and group: amounts by part */
+	double *pool;                 /* by way, group and length of the entry: amounts by part */
 	uint64_t *besides;            /* by entry: root_gain_besides() */
 	size_t row_cnt;
 };
@@ -171,20 +172,51 @@ static double entry_parts(const struct work *work, const struct root_entry *entr
 	return all;
 }
 
-/* An entry without samples is like the others of its way and group, else like the late ones of its way. */
+static size_t length_of(const struct root_entry *entry)
+{
+	size_t length = 0;
+
+	for (uint64_t ns = entry->ns >> 12; ns && length < LENGTHS - 1; ns >>= 2)
+		length++;
+	return length;
+}
+
+/* Adds what the pool has of entries of that way, group and length to the parts; their sum. */
+static double add_pool(const struct work *work, uint32_t way, enum group group, size_t length, double parts[PARTS])
+{
+	const double *pool = &work->pool[((way * GROUP_CNT + group) * LENGTHS + length) * PARTS];
+	double all = 0;
+
+	for (size_t p = 0; p < PARTS; p++) {
+		parts[p] += pool[p];
+		all += pool[p];
+	}
+	return all;
+}
+
+/*
+ * An entry without samples is like the others of its way, its group and its length: what takes 100 us in a request is
+ * not the same code as what takes 16 ms in others, and has a sample less often.  Else it is like those of its way and
+ * length, of its way and group, or of its way.
+ */
 static double pooled_parts(const struct work *work, const struct root_entry *entry, enum group group,
 			   double parts[PARTS])
 {
-	const enum group tries[] = {group, LATE, BETWEEN, TYPICAL};
+	size_t length = length_of(entry);
+	double all;
 
-	for (size_t i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
-		size_t stratum = entry->way * GROUP_CNT + tries[i];
-
-		memcpy(parts, &work->pool[stratum * PARTS], PARTS * sizeof(*parts));
-		if (work->amount[stratum] > 0)
-			return work->amount[stratum];
-	}
-	return 0;
+	memset(parts, 0, PARTS * sizeof(*parts));
+	all = add_pool(work, entry->way, group, length, parts);
+	for (size_t g = 0; g < GROUP_CNT && all <= 0; g++)
+		all += add_pool(work, entry->way, (enum group)g, length, parts);
+	if (all > 0)
+		return all;
+	for (size_t l = 0; l < LENGTHS; l++)
+		all += add_pool(work, entry->way, group, l, parts);
+	for (size_t g = 0; g < GROUP_CNT && all <= 0; g++)
+		for (size_t l = 0; l < LENGTHS; l++)
+			all += add_pool(work, entry->way, (enum group)(GROUP_CNT - 1 - g), l, parts);
+	return all;
 }
 
 static void fill_pool(struct work *work, uint32_t key, const struct root_split *split)
@@ -194,7 +226,7 @@ static void fill_pool(struct work *work, uint32_t key, const struct root_split *
 	for (uint32_t i = work->first[key]; i < work->first[key + 1]; i++) {
 		const struct root_entry *entry = &work->roots->entries.items[work->entries[i]];
 		uint32_t at = work->ranked->at[entry->row];
-		size_t stratum = entry->way * GROUP_CNT + group_of(work, at);
+		size_t stratum = (entry->way * GROUP_CNT + group_of(work, at)) * LENGTHS + length_of(entry);
 
 		entry_parts(work, entry, split, parts);
 		for (size_t p = 0; p < PARTS; p++)
@@ -356,7 +388,7 @@ static int work_init(struct work *work)
 	work->order = calloc(key_cnt + 1, sizeof(*work->order));
 	work->time_ns = calloc(strata + 1, sizeof(*work->time_ns));
 	work->amount = calloc(strata + 1, sizeof(*work->amount));
-	work->pool = calloc(strata * PARTS + 1, sizeof(*work->pool));
+	work->pool = calloc(strata * LENGTHS * PARTS + 1, sizeof(*work->pool));
 	work->first = calloc(key_cnt + 2, sizeof(*work->first));
 	work->entries = calloc(work->roots->entries.cnt + 1, sizeof(*work->entries));
 	work->besides = root_gain_besides(work->roots);
