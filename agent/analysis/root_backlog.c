@@ -25,14 +25,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROUNDS_MAX   16
-#define USUAL_SHARE  0.9 /* of the requests that were left alone wait no longer for others */
-#define HELD_FACTOR  4   /* times as long as in the median request: there the line does what it always does */
-#define MODELS_MIN   50  /* requests to draw from, and their share of all; a root that is there always leaves none */
-#define ALONE_SHARE  0.05
-#define SPARED_SHARE 0.2
-#define NEIGHBOURS   8   /* kept requests before and after one that tell whether others were left out */
-#define THIN_WEIGHT  1.5 /* which is so if they stand for that many each */
+#define ROUNDS_MAX    16
+#define USUAL_SHARE   0.9 /* of the requests that were left alone wait no longer for others */
+#define HELD_FACTOR   4   /* times as long as in the median request: there the line does what it always does */
+#define MODELS_MIN    50  /* requests to draw from, and their share of all; a root that is there always leaves none */
+#define ALONE_SHARE   0.05
+#define SPARED_SHARE  0.2
+#define WAITING_SHARE 0.15 /* of those near a root that makes others wait do so longer than usual */
+#define NEIGHBOURS    8    /* kept requests before and after one that tell whether others were left out */
+#define THIN_WEIGHT   1.5  /* which is so if they stand for that many each */
 
 enum place {
 	PLACE_ALONE, /* began when nothing was held up */
@@ -258,42 +259,84 @@ static uint64_t draw(const struct root_backlog *of, double stay, uint32_t at)
 					  : USUAL_SHARE * (1 - random) / (1 - stay));
 }
 
-/* Of those near the line's backlogs that wait longer than usual: how many would without it. */
-static double find_stay(const struct root_backlog *of, uint64_t usual_ns)
+/* What waits longer than usual for others. */
+struct waiting {
+	double near, near_longer, all, longer; /* weights */
+};
+
+static struct waiting find_waiting(const struct root_backlog *of, uint64_t usual_ns, bool thin)
 {
-	double near = 0, behind = 0;
+	struct waiting waiting = {0};
 
 	for (size_t at = 0; at < of->row_cnt; at++) {
-		near += of->place[at] != PLACE_ALONE ? of->ranked->weights[at] : 0;
-		behind += of->place[at] >= PLACE_BEHIND && of->rest_ns[at] > usual_ns ? of->ranked->weights[at] : 0;
+		double weight = of->ranked->weights[at], longer = of->rest_ns[at] > usual_ns ? weight : 0;
+
+		if ((of->minds_thin && of->thin[at]) != thin)
+			continue;
+		waiting.all += weight;
+		waiting.longer += longer;
+		if (of->place[at] != PLACE_ALONE) {
+			waiting.near += weight;
+			waiting.near_longer += longer;
+		}
 	}
-	return behind > 0 ? fmin((1 - USUAL_SHARE) * near / behind, 1) : 1;
+	return waiting;
+}
+
+/*
+ * Of those near the line's backlogs that wait longer than usual: how many would without it.  Where others were not
+ * kept, as many fewer than do as the line makes wait where all were.
+ */
+static double find_stay(const struct root_backlog *of, uint64_t usual_ns, bool thin)
+{
+	struct waiting kept = find_waiting(of, usual_ns, false), few;
+	double usually = 1 - USUAL_SHARE, stay;
+
+	if (!thin)
+		return kept.near_longer > 0 ? fmin(usually * kept.near / kept.near_longer, 1) : 1;
+	few = find_waiting(of, usual_ns, true);
+	if (few.longer <= 0 || kept.all <= 0)
+		return 1;
+	stay = few.longer / few.all - fmax(kept.longer / kept.all - usually, 0);
+	return fmin(fmax(stay, usually) * few.all / few.longer, 1);
 }
 
 /* What is usual without the line and its backlogs, and everybody's place; false: nothing to tell it from. */
-static bool find_usual(struct root_backlog *of, const struct stats_order *by_rest, const struct root_line *line,
-		       uint64_t *usual_ns)
+static bool settle_places(struct root_backlog *of, const struct stats_order *by_rest, const struct root_line *line,
+			  uint64_t *usual_ns)
 {
 	*usual_ns = UINT64_MAX;
-	of->minds_thin = true;
 	/* The second generation of a backlog overlaps none that the root held up: it is known once the first is. */
 	for (int round = 0; round < ROUNDS_MAX; round++) {
 		uint64_t last_ns = *usual_ns;
 
 		find_places(of, line, *usual_ns);
-		if (of->minds_thin && !take_models(of, by_rest, PLACE_ALONE, ALONE_SHARE)) {
-			of->minds_thin = false;
-			*usual_ns = UINT64_MAX;
-			continue;
-		}
 		if (!take_models(of, by_rest, PLACE_ALONE, ALONE_SHARE) &&
-		    !take_models(of, by_rest, PLACE_BEHIND, SPARED_SHARE))
+		    (of->minds_thin || !take_models(of, by_rest, PLACE_BEHIND, SPARED_SHARE)))
 			return false;
 		*usual_ns = model_at(of, USUAL_SHARE);
 		if (*usual_ns >= last_ns)
 			break;
 	}
 	return true;
+}
+
+/* Where all were kept: does who is near the line's backlogs wait longer for others, more often than who is not? */
+static bool makes_wait(const struct root_backlog *of, uint64_t usual_ns)
+{
+	struct waiting kept = find_waiting(of, usual_ns, false);
+
+	return kept.near_longer > WAITING_SHARE * kept.near;
+}
+
+static bool find_usual(struct root_backlog *of, const struct stats_order *by_rest, const struct root_line *line,
+		       uint64_t *usual_ns)
+{
+	of->minds_thin = true;
+	if (settle_places(of, by_rest, line, usual_ns) && makes_wait(of, *usual_ns))
+		return true;
+	of->minds_thin = false;
+	return settle_places(of, by_rest, line, usual_ns);
 }
 
 /*
@@ -368,14 +411,14 @@ static void save_own(struct root_backlog *of, const struct root_line *line)
 
 static void save_waits(struct root_backlog *of, const struct root_line *line, uint64_t usual_ns)
 {
-	double stay = find_stay(of, usual_ns);
+	const double stay[] = {find_stay(of, usual_ns, false), find_stay(of, usual_ns, true)};
 
 	for (size_t at = 0; at < of->row_cnt; at++) {
 		uint64_t drawn_ns, less_ns, held_ns = of->held_ns[at] - line->ns[at];
 
 		if (of->place[at] < PLACE_BEHIND || of->rest_ns[at] <= usual_ns)
 			continue;
-		drawn_ns = draw(of, stay, (uint32_t)at);
+		drawn_ns = draw(of, stay[of->minds_thin && of->thin[at]], (uint32_t)at);
 		less_ns = drawn_ns < of->rest_ns[at] ? of->rest_ns[at] - drawn_ns : 0;
 		of->saved.ns[at] += less_ns;
 		of->saved.least_ns[at] += less_ns < held_ns ? less_ns : held_ns;
