@@ -129,9 +129,10 @@ struct cause_way {
 struct cause_gain {
 	double mean_ns, p99_ns, p999_ns;
 	struct ci mean_ci, p99_ci, p999_ci; /* NAN with fewer than five requests beyond the quantile */
+	bool lower_bound; /* the root's backlogs meet each other, or leave hardly a request alone: it may be less */
 };
 
-#define GAIN_UNKNOWN ((struct cause_gain){NAN, NAN, NAN, {NAN, NAN}, {NAN, NAN}, {NAN, NAN}})
+#define GAIN_UNKNOWN ((struct cause_gain){NAN, NAN, NAN, {NAN, NAN}, {NAN, NAN}, {NAN, NAN}, false})
 
 struct cause {
 	uint32_t rank;

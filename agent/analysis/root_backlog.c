@@ -25,12 +25,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROUNDS_MAX    16
-#define USUAL_SHARE   0.9 /* of the requests that were left alone wait no longer for others */
-#define HELD_FACTOR   4   /* times as long as in the median request: there the line does what it always does */
-#define MODELS_MIN    50  /* requests to draw from, and their share of all; a root that is there always leaves none */
-#define ALONE_SHARE   0.05
-#define SPARED_SHARE  0.2
+#define ROUNDS_MAX   16
+#define USUAL_SHARE  0.9 /* of the requests that were left alone wait no longer for others */
+#define HELD_FACTOR  4   /* times as long as in the median request: there the line does what it always does */
+#define MODELS_MIN   50  /* requests to draw from, and their share of all; a root that is there always leaves none */
+#define ALONE_SHARE  0.05
+#define SPARED_SHARE 0.2
+#define SATURATED_FACTOR                                                                                           \
+	2.5                /* times as long as the root's own requests: several of them are in front of a late one \
+			    */
 #define WAITING_SHARE 0.15 /* of those near a root that makes others wait do so longer than usual */
 #define NEIGHBOURS    8    /* kept requests before and after one that tell whether others were left out */
 #define THIN_WEIGHT   1.5  /* which is so if they stand for that many each */
@@ -63,7 +66,8 @@ struct root_backlog {
 	uint64_t *held_ns;   /* by ranked row: the root's time since nothing was held up, at least */
 	uint64_t usual_ns;   /* of the line in the median request */
 	uint64_t always_ns;  /* of the line in any request, at most */
-	uint64_t length_ns;  /* of the line in a request whose own work it is, the median; 0: in none */
+	uint64_t length_ns;  /* of the line in a request whose own work it is, half of its time is in longer ones; 0:
+				none */
 	uint8_t *place;      /* enum place */
 	bool *thin;          /* by ranked row: others that began about then were not kept */
 	bool minds_thin;
@@ -365,13 +369,13 @@ static int find_length(struct root_backlog *of, const struct root_line *line)
 		stats_order__free(&order);
 	}
 	for (size_t i = 0; i < of->row_cnt; i++)
-		of_own += of->own_ns[i] > of->always_ns ? weights[i] : 0;
+		of_own += of->own_ns[i] > of->always_ns ? weights[i] * (double)of->own_ns[i] : 0;
 	if (of_own <= 0)
 		return 0;
 	err = stats_order__init(&order, of->own_ns, weights, of->row_cnt);
 	for (size_t i = of->row_cnt; i-- > 0 && !err && weight < of_own / 2;) {
-		weight += weights[order.rows[i]];
 		of->length_ns = of->own_ns[order.rows[i]];
+		weight += weights[order.rows[i]] * (double)of->length_ns;
 	}
 	stats_order__free(&order);
 	return err;
@@ -425,6 +429,16 @@ static void save_waits(struct root_backlog *of, const struct root_line *line, ui
 	}
 }
 
+/*
+ * Late requests wait for the root as long as several of its own take: one comes before the backlog of those before it
+ * is worked off.  Then who looks left alone is behind an older backlog, and what they wait is not what is usual without
+ * the root.
+ */
+static bool feeds_on_itself(const struct root_backlog *of, const struct root_line *line)
+{
+	return of->length_ns && line->share.late_ns > SATURATED_FACTOR * (double)of->length_ns;
+}
+
 int root_backlog__save(struct root_backlog *of, uint32_t of_line, struct root_saved *saved)
 {
 	const struct root_lines *lines = of->lines;
@@ -448,6 +462,7 @@ int root_backlog__save(struct root_backlog *of, uint32_t of_line, struct root_sa
 	known = find_usual(of, &by_rest, line, &usual_ns);
 	if (known)
 		save_waits(of, line, usual_ns);
+	of->saved.at_least = !known || of->models_from > PLACE_ALONE || feeds_on_itself(of, line);
 	for (size_t at = 0; at < of->row_cnt; at++) {
 		of->saved.alone[at] = known && of->place[at] <= of->models_from;
 		if (of->saved.ns[at] > of->ranked->latency_ns[at])

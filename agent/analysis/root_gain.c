@@ -238,6 +238,7 @@ int root_gain_compute(struct cause_gain *gain, const struct root_saved *saved, c
 		gain->p99_ci = widened(gain->p99_ci, one.p99_ci);
 		gain->p999_ci = widened(gain->p999_ci, one.p999_ci);
 	}
+	gain->lower_bound = saved && saved->at_least;
 	gain_blocks__free(&blocks);
 	return err;
 }

@@ -59,6 +59,7 @@ int root_lines__cause(struct cause *cause, struct report *report, const struct r
 struct root_saved {
 	uint64_t *ns, *least_ns; /* at most the latency; least_ns <= ns */
 	bool *alone;             /* rows that the root and its backlogs left alone; none: nothing is known of such */
+	bool at_least;           /* the waits without the root are not known, and may be shorter */
 };
 
 /* 0 or -ENOMEM; root_saved__free() in either case. */

@@ -133,7 +133,7 @@ static void put_gain(struct html *html, const struct report *report, const struc
 	if (!isnan(cause->gain.p99_ci.lo))
 		html__printf(html, " [%s to %s]", view_duration(lo, sizeof(lo), cause->gain.p99_ci.lo),
 			     view_duration(hi, sizeof(hi), cause->gain.p99_ci.hi));
-	html__printf(html, " instead of %s, mean %s instead of %s.",
+	html__printf(html, "%s instead of %s, mean %s instead of %s.", cause->gain.lower_bound ? " or less" : "",
 		     view_duration(now, sizeof(now), report->roots->p99_ns),
 		     view_duration(mean, sizeof(mean), cause->gain.mean_ns),
 		     view_duration(mean_now, sizeof(mean_now), report->latency.mean_ns));

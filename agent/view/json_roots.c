@@ -69,6 +69,7 @@ void json_put_root(struct json_doc *doc, struct json_object *line, const struct 
 	put_ci(doc, gain, "p99_ci", from->gain.p99_ci);
 	put_rounded(doc, gain, "p999_ns", from->gain.p999_ns);
 	put_ci(doc, gain, "p999_ci", from->gain.p999_ci);
+	put_bool(doc, gain, "lower_bound", from->gain.lower_bound);
 }
 
 void json_put_delivery(struct json_doc *doc, struct json_object *root, const struct report_delivery *from)

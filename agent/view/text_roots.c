@@ -69,8 +69,8 @@ static void print_gain(struct page *page, const struct report *report, const str
 	if (!isnan(cause->gain.p99_ci.lo))
 		snprintf(ci, sizeof(ci), " [%s to %s]", view_duration(lo, sizeof(lo), cause->gain.p99_ci.lo),
 			 view_duration(hi, sizeof(hi), cause->gain.p99_ci.hi));
-	snprintf(line, sizeof(line), "without it: p99 %s%s instead of %s, mean %s instead of %s",
-		 view_duration(gone, sizeof(gone), cause->gain.p99_ns), ci,
+	snprintf(line, sizeof(line), "without it: p99 %s%s%s instead of %s, mean %s instead of %s",
+		 view_duration(gone, sizeof(gone), cause->gain.p99_ns), ci, cause->gain.lower_bound ? " or less" : "",
 		 view_duration(now, sizeof(now), report->roots->p99_ns),
 		 view_duration(mean, sizeof(mean), cause->gain.mean_ns),
 		 view_duration(mean_now, sizeof(mean_now), report->latency.mean_ns));

@@ -184,12 +184,40 @@ static void what_no_sample_fell_into_is_as_others_of_its_length(void)
 	test_dir__remove(&dir);
 }
 
+/* A thread with little time to spare: the next slow request comes before the backlog of the one before is gone. */
+static void a_gain_is_a_lower_bound_where_backlogs_meet(void)
+{
+	static const struct queue queues[] = {
+		{.gap_ns = 400 * US, .slow_share = 0.005, .slow_ns = 10 * MS},
+		{.gap_ns = 150 * US, .slow_share = 0.005, .slow_ns = 9 * MS},
+	};
+
+	for (size_t q = 0; q < sizeof(queues) / sizeof(queues[0]); q++) {
+		const struct findings_opts opts = {.tail = 0.99, .bootstrap_cnt = 100};
+		struct findings findings;
+		struct shard_reader *reader;
+		struct test_dir dir;
+
+		test_dir__make(&dir);
+		queue_write(&queues[q], dir.path);
+		reader = test_reader__open(dir.path);
+		CU_ASSERT_EQUAL_FATAL(findings_make(&findings, reader, &opts), 0);
+		CU_ASSERT_FATAL(findings.report.cause_cnt > 0);
+		CU_ASSERT_STRING_EQUAL(findings.report.causes[0].root.type, "tcp:80 REBUILD");
+		CU_ASSERT_EQUAL(findings.report.causes[0].gain.lower_bound, q == 1);
+		findings_free(&findings);
+		shard_reader__free(reader);
+		test_dir__remove(&dir);
+	}
+}
+
 int suite_root_gain(void)
 {
 	static const struct unit_test tests[] = {
 		{"what queues behind a root goes with it", what_queues_behind_a_root_goes_with_it},
 		{"what no sample fell into is as others of its length",
 		 what_no_sample_fell_into_is_as_others_of_its_length},
+		{"a gain is a lower bound where backlogs meet", a_gain_is_a_lower_bound_where_backlogs_meet},
 	};
 
 	return unit_suite("root gain", tests, sizeof(tests) / sizeof(tests[0]));
