@@ -31,12 +31,11 @@
 #define MODELS_MIN   50  /* requests to draw from, and their share of all; a root that is there always leaves none */
 #define ALONE_SHARE  0.05
 #define SPARED_SHARE 0.2
-#define SATURATED_FACTOR                                                                                           \
-	2.5                /* times as long as the root's own requests: several of them are in front of a late one \
-			    */
-#define WAITING_SHARE 0.15 /* of those near a root that makes others wait do so longer than usual */
-#define NEIGHBOURS    8    /* kept requests before and after one that tell whether others were left out */
-#define THIN_WEIGHT   1.5  /* which is so if they stand for that many each */
+/* Late requests wait that many times as long as the root's own take: several of those are in front of one. */
+#define SATURATED_FACTOR 2.5
+#define WAITING_SHARE    0.15 /* of those near a root that makes others wait do so longer than usual */
+#define NEIGHBOURS       8    /* kept requests before and after one that tell whether others were left out */
+#define THIN_WEIGHT      1.5  /* which is so if they stand for that many each */
 
 enum place {
 	PLACE_ALONE, /* began when nothing was held up */
@@ -66,8 +65,7 @@ struct root_backlog {
 	uint64_t *held_ns;   /* by ranked row: the root's time since nothing was held up, at least */
 	uint64_t usual_ns;   /* of the line in the median request */
 	uint64_t always_ns;  /* of the line in any request, at most */
-	uint64_t length_ns;  /* of the line in a request whose own work it is, half of its time is in longer ones; 0:
-				none */
+	uint64_t length_ns;  /* of the line where it is own work, half of its time is in longer ones; 0: nowhere */
 	uint8_t *place;      /* enum place */
 	bool *thin;          /* by ranked row: others that began about then were not kept */
 	bool minds_thin;

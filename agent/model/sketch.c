@@ -17,8 +17,7 @@
 #define ERROR_MAX  0x1p-16
 #define GAP_MAX    2 /* classes without weight, which take less room within a run than the begin of another one */
 
-/* --- writing -------------------------------------------------------------------------------------------------------
- */
+/* --- writing ---------------------------------------------------------------------------------------------------- */
 
 static bool is_off(const float *weights, uint32_t cnt, unsigned shift)
 {
@@ -72,8 +71,7 @@ void sketch_text(char buf[SKETCH_TEXT_SZ], const float weights[LOGHIST_CLASS_CNT
 	buf[len] = '\0';
 }
 
-/* --- reading -------------------------------------------------------------------------------------------------------
- */
+/* --- reading ---------------------------------------------------------------------------------------------------- */
 
 /* Room for some more classes: their weights, or NULL: there are none of these numbers, or too many. */
 static double *extend(struct sketch *sketch, uint64_t first, size_t cnt)
