@@ -470,7 +470,7 @@ bench: setup-bench
 	@$(MAKE) --no-print-directory $(BUILD)/bench/factors
 	@$(BUILD)/bench/factors
 
-# --- servers with planted causes, each diagnosed: PLANTS='own lock-cpu' chooses, FLAGS=--no-gain: without the turns that judge gains ---------
+# --- servers with planted causes, each diagnosed: PLANTS='own lock-cpu' chooses, FLAGS=--no-gain judges no gains ---------
 planted := $(addprefix $(BUILD)/diagnose/,server client holdout server-cxx holdout-cxx $(if $(GO),server-go holdout-go))
 
 $(BUILD)/diagnose/%: tests/diagnose/%.c tests/diagnose/planted.h tests/diagnose/switch.h
