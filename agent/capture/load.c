@@ -311,6 +311,15 @@ static int load(struct capture *capture)
 	return fill_maps(capture);
 }
 
+/* The kernel's own number, for which the C library has no text: its JIT compiler gave a program up. */
+#define ENOTSUPP 524
+
+static const char *load_error(int err)
+{
+	return err == -ENOTSUPP ? "the kernel's BPF JIT refuses one of them; the kernel's log (dmesg) says why"
+				: strerror(-err);
+}
+
 struct capture *capture__new(const struct capture_opts *opts)
 {
 	struct capture *capture = calloc(1, sizeof(*capture));
@@ -351,7 +360,7 @@ struct capture *capture__new(const struct capture_opts *opts)
 	capture->loss_per_cpu = calloc(capture->cpu_cnt, WL_LOSS_CNT * sizeof(*capture->loss_per_cpu));
 	err = capture->loss_per_cpu ? load(capture) : -ENOMEM;
 	if (err) {
-		log_error("cannot load the BPF programs: %s (-v shows the kernel's reasons)", strerror(-err));
+		log_error("cannot load the BPF programs: %s (-v shows the kernel's reasons)", load_error(err));
 		goto cleanup;
 	}
 	err = capture__cost_init(capture);

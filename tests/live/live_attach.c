@@ -218,7 +218,7 @@ static void test_killed_in_rounds(void)
 	struct busy_redis busy;
 
 	if (!busy_redis_start(&busy, "attach_killed_in_rounds") ||
-	    process_start(&agent, "%s diagnose -p %d -d 3s --rounds 3 -o %s", whylate_path(),
+	    process_start(&agent, "%s diagnose -p %d -d 9s --rounds 3 -o %s", whylate_path(),
 			  (int)busy.redis.process.pid, temp_path("in-rounds").s))
 		goto cleanup;
 	while (process_runs(&agent) && !text_is_changed(busy.redis.process.pid))
