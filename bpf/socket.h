@@ -361,8 +361,7 @@ VERIFIED_ONCE bool asking_goes_on(struct thread *thread, u64 tied)
 	return true;
 }
 
-/* The current request asks, or the one that the bytes are of, with which the thread goes on.  False: it is not known.
- */
+/* The current request asks, or that of the bytes, with which the thread goes on.  False: it is not known. */
 static __always_inline bool thread__may_ask(struct thread *thread, bool sends)
 {
 	u32 others = thread__others_ask(thread);

@@ -148,8 +148,7 @@ struct graph_wakeup *graph__wakeups(const struct graph *graph, uint32_t tid, uin
 /* The hand-offs to a thread, by to_ts, as one array; those with to_ts in [from_ts, to_ts]. */
 struct graph_handoff *graph__handoffs_to(const struct graph *graph, uint32_t tid, uint64_t from_ts, uint64_t to_ts,
 					 size_t *cnt);
-/* What a thread has put into queues of the program, by from_ts, as one array; those with from_ts in [from_ts, to_ts].
- */
+/* What a thread put into queues of the program in [from_ts, to_ts], by from_ts, as one array. */
 const struct graph_given *graph__given_by(const struct graph *graph, uint32_t tid, uint64_t from_ts, uint64_t to_ts,
 					  size_t *cnt);
 /* Whether the thread ended in [from_ts, to_ts]. */

@@ -73,7 +73,10 @@ void sketch_text(char buf[SKETCH_TEXT_SZ], const float weights[LOGHIST_CLASS_CNT
 
 /* --- reading ---------------------------------------------------------------------------------------------------- */
 
-/* Room for some more classes: their weights, or NULL: there are none of these numbers, or too many. */
+/*
+ * Appends cnt classes from `first` on; returns where their weights are to be written.  NULL: there is no class of such
+ * a number, or the text has more classes than there are.
+ */
 static double *extend(struct sketch *sketch, uint64_t first, size_t cnt)
 {
 	double *weights = sketch->weights + sketch->weight_cnt;
@@ -92,7 +95,7 @@ static double *extend(struct sketch *sketch, uint64_t first, size_t cnt)
 	return weights;
 }
 
-/* Inline, so that a constant width makes a loop without branches.  What is larger than all digits shows in the result.
+/* Inline: a constant width makes a loop without branches.  Returns the OR of all digits: from BASE on one is invalid.
  */
 static inline unsigned take_numbers(double *weights, const char *digits, size_t cnt, unsigned width, double scale)
 {

@@ -105,18 +105,12 @@ static double culprit_share(json_object *report, const struct workload *workload
  */
 static double disk_alone_share(json_object *report, const struct workload *workload, double culprit)
 {
-	json_object *lines = json_at(report, "path.lines");
-	double share = 0;
+	struct workload anybody = *workload;
 
 	if (strcmp(workload->category, "io.disk"))
 		return 0;
-	for (size_t i = 0; lines && i < json_object_array_length(lines); i++) {
-		json_object *line = json_object_array_get_idx(lines, i);
-
-		if (!strcmp(json_text(line, "category"), workload->category))
-			share += json_number(line, "tail_share");
-	}
-	return share - culprit;
+	anybody.culprit_comm = "";
+	return culprit_share(report, &anybody, true) - culprit;
 }
 
 static void check_report(const struct workload *workload, json_object *report, bool by_comm)
