@@ -4,6 +4,7 @@
 #include "base/utf8.h"
 #include "view/view.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -126,6 +127,33 @@ void page__chunk(struct page *page, const char *printable, size_t indent)
 	page__put(page, printable);
 }
 
+static bool is_unit(const char *word)
+{
+	static const char *const units[] = {"ns", "µs", "us", "ms", "s", "min", "h", "%", "B", "KiB", "MiB", "GiB"};
+	size_t sz = strcspn(word, ",;:.)]");
+
+	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++)
+		if (sz == strlen(units[i]) && !memcmp(word, units[i], sz))
+			return true;
+	return false;
+}
+
+/* The columns that must be free for `word`: a number's unit, first of the words in `rest`, stays on its line. */
+static size_t columns_of(const char *word, char *rest)
+{
+	size_t width = utf8_width(word);
+	char *end = rest ? rest + strcspn(rest, " ") : NULL, was;
+
+	if (!width || !rest || !isdigit((unsigned char)word[strlen(word) - 1]))
+		return width;
+	was = *end;
+	*end = '\0';
+	if (is_unit(rest))
+		width += 1 + utf8_width(rest);
+	*end = was;
+	return width;
+}
+
 void page__words(struct page *page, const char *text, size_t indent)
 {
 	char *printable = utf8_printable(text, page->utf8);
@@ -137,7 +165,7 @@ void page__words(struct page *page, const char *text, size_t indent)
 		return;
 	}
 	while ((word = strsep(&rest, " "))) {
-		size_t width = utf8_width(word);
+		size_t width = columns_of(word, rest);
 
 		if (!width)
 			continue;

@@ -36,7 +36,7 @@ void page__line(struct page *page, const char *fmt, ...) __attribute__((format(p
 void page__name(struct page *page, const char *name, size_t columns);
 /* Printable text that stays in one piece, on a new line at `indent` if this one has no room for it. */
 void page__chunk(struct page *page, const char *printable, size_t indent);
-/* The words of anything from outside, wrapped; lines after the first begin at `indent`. */
+/* The words of anything from outside, wrapped; lines after the first begin at `indent`, and none with a unit. */
 void page__words(struct page *page, const char *text, size_t indent);
 /* Words from a column on, to the end of the line. */
 void page__paragraph(struct page *page, size_t column, const char *text, size_t indent);

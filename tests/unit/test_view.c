@@ -104,6 +104,35 @@ static void utf8_is_told_from_bytes(void)
 	free(copy);
 }
 
+static void a_unit_stays_with_its_number(void)
+{
+	static const struct {
+		const char *words, *wrapped;
+	} cases[] = {
+		{"instead of 915 µs, more", "instead of\n  915 µs, more\n"},
+		{"instead of 9 (99 %)", "instead of 9\n  (99 %)\n"},
+		{"instead of 9 100 s.", "instead of 9\n  100 s.\n"},
+		{"instead of 9 seconds", "instead of 9\n  seconds\n"},
+		{"instead of 9 ms", "instead of\n  9 ms\n"},
+	};
+
+	setlocale(LC_CTYPE, "C.UTF-8");
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct page page;
+		char *text;
+		size_t sz;
+		FILE *out = open_memstream(&text, &sz);
+
+		page__open(&page, out, false);
+		page.columns = 14;
+		page__paragraph(&page, 0, cases[i].words, 2);
+		CU_ASSERT_EQUAL(page__close(&page), 0);
+		fclose(out);
+		CU_ASSERT_STRING_EQUAL(text, cases[i].wrapped);
+		free(text);
+	}
+}
+
 static void a_full_disk_is_an_error(void)
 {
 	const struct view_opts opts = {.top = 10};
@@ -403,6 +432,7 @@ int suite_view(void)
 		{"a change of many times is a factor", a_change_of_many_times_is_a_factor},
 		{"every duration fits 15 bytes", every_duration_fits_15_bytes},
 		{"UTF-8 is told from bytes", utf8_is_told_from_bytes},
+		{"a unit stays with its number", a_unit_stays_with_its_number},
 		{"a full disk is an error", a_full_disk_is_an_error},
 		{"text gives the answer first", text_gives_the_answer_first},
 		{"text columns line up", text_columns_line_up},
