@@ -259,7 +259,7 @@ static int count_and_forgo(struct recording *recording, const size_t *idxs, cons
 		err = forgo(recording, costs, known, sum_ns, took_s);
 	} else if (err != -ENOMEM) {
 		log_info("how often functions are called cannot be counted before they are probed (%s): those that are "
-			 "over the budget are let go a moment later",
+			 "over the budget are detached a moment later",
 			 strerror(-err));
 		err = 0;
 	}

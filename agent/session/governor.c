@@ -124,6 +124,9 @@ bool recording_may_hold(const struct recording *recording)
 	       govern__may_hold(&recording->governor.govern);
 }
 
+/* Less is not worth a note. */
+#define SLOWDOWN_WORTH 0.1
+
 /* --- the rate ----------------------------------------------------------------------------------------------------- */
 
 /*
@@ -227,6 +230,16 @@ void recording_govern_anew(struct recording *recording)
 	recording->governor.govern.debt_ns = 0;
 }
 
+/* What hooks took while they were attached, of what the target takes in as much time. */
+static double slowdown(const struct recording *recording)
+{
+	const struct govern_seen *seen = &recording->governor.govern.last;
+	double lasted_ns = (double)(seen->ts - recording->clock.begin_ts);
+
+	return seen->attached_ns > 0 && seen->cpu_ns > 0 ? seen->spent_ns / seen->attached_ns * lasted_ns / seen->cpu_ns
+							 : 0;
+}
+
 int recording_govern_write_notes(struct recording *recording)
 {
 	const struct governor *governor = &recording->governor;
@@ -245,5 +258,12 @@ int recording_govern_write_notes(struct recording *recording)
 			      100 * governor->over_share, 100 * recording->options->budget, governor->over_s,
 			      100 * recording->windows.plan.share);
 	}
+	if (recording_windows_rested(recording) && slowdown(recording) >= SLOWDOWN_WORTH)
+		journal__note(
+			&recording->journal,
+			"while hooks were attached they took %.2g %% of the target's CPU time, on the whole "
+			"machine: requests seen in windows were slowed down by up to that, and where clients wait "
+			"for replies they were fewer than between windows",
+			100 * slowdown(recording));
 	return recording->journal.err;
 }
