@@ -14,8 +14,14 @@
 #define WINDOW_NS      (40 * MS_NS)
 #define WINDOW_SHARE   0.2
 #define STRATUM_MIN_NS (100 * MS_NS)
-/* Attaching takes some milliseconds, about; then each thread must be met once before its state is known. */
-#define LEAD_NS      (6 * MS_NS)
+/*
+ * Attaching takes some milliseconds, and several times as long while no CPU is idle; then each thread must be met once
+ * before its state is known.  A window that began late would begin late while CPUs are busy, so the lead follows what
+ * attaching took: up at once, down slowly.
+ */
+#define LEAD_MIN_NS  (6 * MS_NS)
+#define LEAD_MAX_NS  (60 * MS_NS)
+#define LEAD_DECAY  32
 #define WARM_NS      (1 * MS_NS)
 #define DRAIN_ASK_NS (1 * MS_NS)
 /* Detaching for less than this saves nothing. */
@@ -63,12 +69,12 @@ static uint64_t draw_stratum(struct window_plan *plan)
 
 /*
  * The next stratum begins where the last one ended, so that no time goes unrepresented, and is long enough for its
- * window to lie ahead.  The window lies anywhere in it, but for the time that attaching takes; not before `now`.  A
+ * window to lie ahead.  The window lies anywhere in it, but not before hooks can be attached.  A
  * window without end begins with the stratum.
  */
 static void place_window(struct window_plan *plan, uint64_t now)
 {
-	uint64_t from, need_ns, room;
+	uint64_t from, room;
 
 	if (plan->share >= 1) {
 		plan->length_ns = 0;
@@ -78,12 +84,11 @@ static void place_window(struct window_plan *plan, uint64_t now)
 	}
 	plan->stratum_end_ts = plan->stratum_begin_ts + draw_stratum(plan);
 	plan->length_ns = (uint64_t)(plan->share * (double)(plan->stratum_end_ts - plan->stratum_begin_ts));
-	from = plan->stratum_begin_ts > now ? plan->stratum_begin_ts : now;
-	need_ns = plan->length_ns + LEAD_NS;
-	if (plan->stratum_end_ts < from + need_ns)
-		plan->stratum_end_ts = from + need_ns;
-	room = plan->stratum_end_ts - from - need_ns;
-	plan->due_ts = from + LEAD_NS + (uint64_t)(random_unit(plan) * (double)room);
+	from = now + plan->lead_ns > plan->stratum_begin_ts ? now + plan->lead_ns : plan->stratum_begin_ts;
+	if (plan->stratum_end_ts < from + plan->length_ns)
+		plan->stratum_end_ts = from + plan->length_ns;
+	room = plan->stratum_end_ts - from - plan->length_ns;
+	plan->due_ts = from + (uint64_t)(random_unit(plan) * (double)room);
 }
 
 static void remember(struct window_plan *plan)
@@ -103,6 +108,7 @@ void window_plan__init(struct window_plan *plan, double rate, double share, uint
 	plan->share = plan->next_share = share;
 	plan->random = seed;
 	plan->stratum_max_ns = duration_ns && duration_ns < STRATUM_NS ? duration_ns : STRATUM_NS;
+	plan->lead_ns = LEAD_MIN_NS;
 	plan->end_ts = duration_ns ? begin_ts + duration_ns : UINT64_MAX;
 	plan->stratum_begin_ts = begin_ts;
 	place_window(plan, begin_ts);
@@ -130,6 +136,13 @@ void window_plan__times(const struct window_plan *plan, uint64_t now, uint64_t *
 		*attached_ns += now - plan->open_ts;
 	if (plan->state == WINDOW_SELECTING && now > plan->select_ts)
 		*selecting_ns += (now < plan->select_end_ts ? now : plan->select_end_ts) - plan->select_ts;
+}
+
+static void learn_lead(struct window_plan *plan, uint64_t took_ns)
+{
+	if (took_ns < plan->lead_ns)
+		took_ns = plan->lead_ns - (plan->lead_ns - took_ns) / LEAD_DECAY;
+	plan->lead_ns = took_ns < LEAD_MIN_NS ? LEAD_MIN_NS : took_ns > LEAD_MAX_NS ? LEAD_MAX_NS : took_ns;
 }
 
 /*
@@ -183,7 +196,7 @@ static bool end_draining(struct window_plan *plan, uint64_t now, bool drained, b
 		plan->held_ts = 0;
 		plan->holds_in_vain = 0;
 	}
-	if (now + APART_NS >= plan->due_ts || (!drained && is_held(plan, now, may_hold)))
+	if (now + APART_NS + plan->lead_ns - LEAD_MIN_NS >= plan->due_ts || (!drained && is_held(plan, now, may_hold)))
 		return false;
 	plan->holds_in_vain += !drained;
 	plan->held_ts = 0;
@@ -196,7 +209,7 @@ bool window_plan__step(struct window_plan *plan, uint64_t now, bool drained, boo
 {
 	switch (plan->state) {
 	case WINDOW_CLOSED:
-		if (now + LEAD_NS < plan->due_ts)
+		if (now + plan->lead_ns < plan->due_ts)
 			return false;
 		plan->open_ts = now;
 		plan->warm_ts = 0;
@@ -205,8 +218,10 @@ bool window_plan__step(struct window_plan *plan, uint64_t now, bool drained, boo
 		return true;
 	case WINDOW_WARMING:
 		/* The first time that it is asked in this state, the hooks have just been attached. */
-		if (!plan->warm_ts)
+		if (!plan->warm_ts) {
 			plan->warm_ts = now + WARM_NS;
+			learn_lead(plan, plan->warm_ts - plan->open_ts);
+		}
 		return announce(plan, plan->warm_ts, now);
 	case WINDOW_SELECTING:
 		if (plan->endless ? plan->next_share >= 1 : now < plan->select_end_ts)
@@ -214,7 +229,7 @@ bool window_plan__step(struct window_plan *plan, uint64_t now, bool drained, boo
 		end_selecting(plan, now);
 		return true;
 	case WINDOW_DRAINING:
-		if (now + LEAD_NS >= plan->due_ts && announce(plan, now, now))
+		if (now + LEAD_MIN_NS >= plan->due_ts && announce(plan, now, now))
 			return true;
 		return end_draining(plan, now, drained, may_hold);
 	}
@@ -225,7 +240,7 @@ uint64_t window_plan__next_ts(const struct window_plan *plan, uint64_t now)
 {
 	switch (plan->state) {
 	case WINDOW_CLOSED:
-		return plan->due_ts > LEAD_NS ? plan->due_ts - LEAD_NS : 0;
+		return plan->due_ts > plan->lead_ns ? plan->due_ts - plan->lead_ns : 0;
 	case WINDOW_WARMING:
 		if (!plan->warm_ts)
 			return now;

@@ -52,6 +52,7 @@ struct window_plan {
 	uint64_t stratum_begin_ts, stratum_end_ts;
 	uint64_t length_ns; /* selecting */
 	uint64_t due_ts;    /* selection is to begin */
+	uint64_t lead_ns;   /* so long before, the hooks are being attached */
 
 	uint64_t open_ts;                   /* the hooks were attached last */
 	uint64_t warm_ts;                   /* selection may begin then, 0: they are being attached */

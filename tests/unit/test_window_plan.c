@@ -220,7 +220,7 @@ static void a_rate_within_windows(void)
 	CU_ASSERT_DOUBLE_EQUAL(window_plan__probability(&run.plan), 0.1, 1e-6);
 }
 
-/* Every moment of a stratum but its first milliseconds has the same chance: the windows' places are uniform. */
+/* Every moment of a stratum has the same chance: the windows' places are uniform. */
 static void places_are_uniform(void)
 {
 	enum { CNT = 4000, BINS = 8 };
@@ -230,8 +230,8 @@ static void places_are_uniform(void)
 
 	run_init(&run, 0.01, 0, 42);
 	for (int i = 0; i < CNT; i++) {
-		uint64_t room = run.plan.stratum_end_ts - run.plan.stratum_begin_ts - run.plan.length_ns - 6 * MS_NS;
-		uint64_t at = run.plan.due_ts - run.plan.stratum_begin_ts - 6 * MS_NS;
+		uint64_t room = run.plan.stratum_end_ts - run.plan.stratum_begin_ts - run.plan.length_ns;
+		uint64_t at = run.plan.due_ts - run.plan.stratum_begin_ts;
 
 		CU_ASSERT_FATAL(at < room);
 		bins[at * BINS / room]++;
@@ -413,6 +413,52 @@ static void a_late_agent_is_no_matter(void)
 	}
 }
 
+/* CPUs are busy for the first fifth of each turn. */
+#define TURN_NS (1310 * MS_NS)
+#define BUSY_NS (262 * MS_NS)
+
+static bool busy_at(const struct run *run, uint64_t ts)
+{
+	return (ts - run->begin_ts) % TURN_NS < BUSY_NS;
+}
+
+/*
+ * Attaching takes five times as long while CPUs are busy: windows that began late for it would begin when CPUs are idle
+ * again, and the busy time would be seen too rarely.
+ */
+static void busy_times_are_seen_as_often_as_they_come(void)
+{
+	static const double shares[] = {0.002, 0.02, 0.1};
+	enum { SEEDS = 400, SECONDS = 60 };
+
+	for (size_t i = 0; i < sizeof(shares) / sizeof(shares[0]); i++) {
+		double estimate = 0;
+		uint64_t late_cnt = 0, cnt = 0;
+
+		for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+			struct run run;
+
+			run_init_share(&run, 1, shares[i], SECONDS * SEC_NS, seed * 7919);
+			while (run.plan.stratum_begin_ts < run.begin_ts + SECONDS * SEC_NS) {
+				uint64_t next_ts = window_plan__next_ts(&run.plan, run.now);
+
+				run.attach_ns =
+					busy_at(&run, next_ts > run.now ? next_ts : run.now) ? 25 * MS_NS : 5 * MS_NS;
+				if (run_on(&run) != WINDOW_SELECTING)
+					continue;
+				cnt++;
+				late_cnt += run.plan.select_ts > run.plan.due_ts + 5 * MS_NS;
+				if (busy_at(&run, (run.plan.select_ts + run.plan.select_end_ts) / 2))
+					estimate += (double)(run.plan.select_end_ts - run.plan.select_ts) /
+						    window_plan__probability(&run.plan);
+			}
+		}
+		estimate /= (double)SEEDS * SECONDS * SEC_NS;
+		CU_ASSERT_DOUBLE_EQUAL(estimate, BUSY_NS / (double)TURN_NS, 0.005);
+		CU_ASSERT(late_cnt < cnt / 20);
+	}
+}
+
 /* Shorter than a stratum: one window, in the time there is. */
 static void short_recordings_have_a_window(void)
 {
@@ -439,6 +485,7 @@ static const struct unit_test tests[] = {
 	{"episodes are seen as often as they come", episodes_are_seen_as_often_as_they_come},
 	{"many short windows meet each episode", many_short_windows_meet_each_episode},
 	{"a late agent is no matter", a_late_agent_is_no_matter},
+	{"busy times are seen as often as they come", busy_times_are_seen_as_often_as_they_come},
 	{"short recordings have a window", short_recordings_have_a_window},
 };
 
