@@ -259,11 +259,10 @@ int recording_govern_write_notes(struct recording *recording)
 			      100 * recording->windows.plan.share);
 	}
 	if (recording_windows_rested(recording) && slowdown(recording) >= SLOWDOWN_WORTH)
-		journal__note(
-			&recording->journal,
-			"while hooks were attached they took %.2g %% of the target's CPU time, on the whole "
-			"machine: requests seen in windows were slowed down by up to that, and where clients wait "
-			"for replies they were fewer than between windows",
-			100 * slowdown(recording));
+		journal__note(&recording->journal,
+			      "while hooks were attached they took %.2g %% of the target's CPU time, on the whole "
+			      "machine: requests in windows were slower by up to that share, and clients that wait "
+			      "for replies sent fewer of them than between windows",
+			      100 * slowdown(recording));
 	return recording->journal.err;
 }
