@@ -78,10 +78,37 @@ static void print_target(struct page *page, const struct dataset *dataset)
 	}
 }
 
+/* In windows with its interval: they see bursts by chance. */
+static void print_seen(struct page *page, const struct report *report)
+{
+	const struct dataset *dataset = report->dataset;
+	struct ci ci = report->levels.seen_ci;
+	char seen[FORMAT_SZ], kept[FORMAT_SZ], windows[FORMAT_SZ], share[FORMAT_SZ], lo[FORMAT_SZ], hi[FORMAT_SZ];
+	char text[6 * FORMAT_SZ + 100];
+	size_t sz =
+		(size_t)snprintf(text, sizeof(text), "%s%s request%s", dataset->window_cnt ? "about " : "",
+				 format_count(seen, dataset->intervals_seen), dataset->intervals_seen == 1 ? "" : "s");
+
+	if (dataset->window_cnt && dataset->row_cnt && isfinite(ci.lo) && isfinite(ci.hi))
+		sz += (size_t)snprintf(text + sz, sizeof(text) - sz, " (%s to %s)",
+				       format_count(lo, (uint64_t)fmax(ci.lo, 0)),
+				       format_count(hi, (uint64_t)fmax(ci.hi, 0)));
+	if (dataset->window_cnt && dataset->duration_s > 0)
+		sz += (size_t)snprintf(text + sz, sizeof(text) - sz, ", observed in %s window%s, %s of the time",
+				       format_count(windows, dataset->window_cnt), dataset->window_cnt == 1 ? "" : "s",
+				       format_part(share, dataset->window_selecting_s / dataset->duration_s));
+	if (dataset->row_cnt && !dataset->window_cnt && dataset->row_cnt == dataset->intervals_seen)
+		snprintf(text + sz, sizeof(text) - sz, " seen, all kept");
+	else
+		snprintf(text + sz, sizeof(text) - sz, "%s %s kept%s", dataset->window_cnt ? ";" : " seen,",
+			 format_count(kept, dataset->row_cnt), dataset->row_cnt ? " (weights applied)" : "");
+	page__words(page, text, 2);
+}
+
 static void print_header(struct page *page, const struct report *report)
 {
 	const struct dataset *dataset = report->dataset;
-	char count[FORMAT_SZ], share[FORMAT_SZ];
+	char count[FORMAT_SZ];
 
 	print_target(page, dataset);
 	if (dataset->duration_s > 0) {
@@ -89,18 +116,7 @@ static void print_header(struct page *page, const struct report *report)
 		page__chunk(page, view_duration(count, sizeof(count), dataset->duration_s * 1e9), 2);
 	}
 	page__end_line(page);
-	page__printf(page, "%s%s request%s%s, ", dataset->window_cnt ? "about " : "",
-		     format_count(count, dataset->intervals_seen), dataset->intervals_seen == 1 ? "" : "s",
-		     dataset->window_cnt ? "" : " seen");
-	if (dataset->window_cnt && dataset->duration_s > 0)
-		page__printf(page, "observed in %s window%s, %s of the time; ",
-			     format_count(count, dataset->window_cnt), dataset->window_cnt == 1 ? "" : "s",
-			     format_part(share, dataset->window_selecting_s / dataset->duration_s));
-	if (dataset->row_cnt && !dataset->window_cnt && dataset->row_cnt == dataset->intervals_seen)
-		page__put(page, "all kept");
-	else
-		page__printf(page, "%s kept%s", format_count(count, dataset->row_cnt),
-			     dataset->row_cnt ? " (weights applied)" : "");
+	print_seen(page, report);
 	if (report->type_cnt == 1 && *report->types[0].type) {
 		page__put(page, ", all of type ");
 		page__name(page, report->types[0].type, NAME_COLUMNS);
