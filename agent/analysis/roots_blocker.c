@@ -343,6 +343,23 @@ static bool is_for_channel(const struct path_step *step)
 }
 
 /*
+ * After a wait on a futex, is the thread's next wait on the same one, for the same interval?  Then the timeout did not
+ * end what the thread waited for: CPython waits for the GIL 5 ms at a time.
+ */
+static bool is_tried_again(const struct root_trail *trail, const struct path_step *step, uint64_t to_ts)
+{
+	const struct graph *graph = trail->session->graph;
+	const struct graph_segment *before = graph__segment_before(graph, step->tid, to_ts, &(size_t){0}), *next;
+	size_t cnt;
+
+	next = graph__segments(graph, step->tid, to_ts, UINT64_MAX, &cnt);
+	while (cnt && !state_is_blocked(next->state))
+		next++, cnt--;
+	return before && cnt && next->state == WL_STATE_BLOCKED_FUTEX && next->sid == before->sid &&
+	       graph_is_same_futex(next->object, step->object);
+}
+
+/*
  * The collector's threads work together, and any of them ends the wait; it stops the world for the most part, too.  The
  * runtime is the root.
  */
@@ -398,9 +415,8 @@ static int end_of_wait(const struct root_trail *trail, const struct path_step *s
 		return add_code(trail, leaf, step->culprit_pid, step->culprit_tid, step->culprit_name, 0, 0, ns);
 	if (is_for_go_runtime(step))
 		return add_go_runtime(trail, step, leaf, ns);
-	/* A lock was taken then, or the wait was tried again: that is no sleep. */
-	if ((step->state != WL_STATE_BLOCKED_FUTEX || is_for_channel(step)) &&
-	    is_ended_by_timer(trail, step, leaf.from_ts, leaf.to_ts))
+	if (is_ended_by_timer(trail, step, leaf.from_ts, leaf.to_ts) &&
+	    (step->state != WL_STATE_BLOCKED_FUTEX || is_for_channel(step) || !is_tried_again(trail, step, leaf.to_ts)))
 		return add_own(trail, step, leaf, ROOT_TIMER, NULL, ns);
 	if (step->state == WL_STATE_BLOCKED_NET || step->state == WL_STATE_BLOCKED_POLL ||
 	    step->state == WL_STATE_BLOCKED_PIPE)

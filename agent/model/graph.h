@@ -103,6 +103,11 @@ bool state_is_interrupt(uint8_t state);
 bool state_is_runnable(uint32_t state);
 /* It waits for anything else. */
 bool state_is_blocked(uint32_t state);
+/* Two futexes of one lock or condition variable, by their addresses. */
+static inline bool graph_is_same_futex(uint64_t a, uint64_t b)
+{
+	return a - b + 64 <= 128;
+}
 
 struct graph;
 

@@ -6,7 +6,6 @@
 #define RETRIES_MAX     64
 #define RETRY_RUN_NS    500000ULL
 #define RETRY_REACH_NS  1000000000ULL
-#define SAME_OBJECT_SZ  64
 
 /*
  * A task that does not own the lock woke the thread, which found the same owner and waited again: the wake-up does not
@@ -61,7 +60,7 @@ struct graph_wakeup *walk__last_waker(const struct walk *walk, const struct fram
 		if (is_between_tries(&segments[i]))
 			continue;
 		if (segments[i].state != WL_STATE_BLOCKED_FUTEX ||
-		    segments[i].object - wait->object + SAME_OBJECT_SZ > 2 * SAME_OBJECT_SZ)
+		    !graph_is_same_futex(segments[i].object, wait->object))
 			return timeout;
 		wakeup = graph__wakeup_in(walk->graph, frame->tid, segments[i].begin_ts + 1, segments[i].end_ts);
 		if (!wakeup || !wakeup->waker_tid || wakeup->waker_tid == frame->tid)

@@ -605,6 +605,8 @@ enum waited {
 	FOR_TIMEOUT, /* a goroutine's select, with time.After() */
 	FOR_PAGES,   /* of a file */
 	FOR_LOCK,    /* 5 ms at a time, until its holder wakes it */
+	FOR_SIGNALS, /* of two condition variables, each until its timeout */
+	FOR_OWNER,   /* of a lock: a timeout, another try, and nobody known ends that */
 	FOR_CLIENT,  /* the rest of the request */
 	FOR_BYTES,   /* that the holder has sent long before they arrive */
 	FOR_GC,      /* a goroutine that the collector ends the wait of */
@@ -612,9 +614,10 @@ enum waited {
 };
 
 static const char *const waited_states[WAITED_CNT] = {
-	[FOR_TIMER] = "blocked.poll",    [IN_LOOP] = "blocked.poll",  [IN_BUSY] = "blocked.poll",
-	[FOR_TIMEOUT] = "blocked.futex", [FOR_PAGES] = "fault.major", [FOR_LOCK] = "blocked.futex",
-	[FOR_CLIENT] = "blocked.net",    [FOR_BYTES] = "blocked.net", [FOR_GC] = "blocked.other",
+	[FOR_TIMER] = "blocked.poll",    [IN_LOOP] = "blocked.poll",    [IN_BUSY] = "blocked.poll",
+	[FOR_TIMEOUT] = "blocked.futex", [FOR_PAGES] = "fault.major",   [FOR_LOCK] = "blocked.futex",
+	[FOR_SIGNALS] = "blocked.futex", [FOR_OWNER] = "blocked.futex", [FOR_CLIENT] = "blocked.net",
+	[FOR_BYTES] = "blocked.net",     [FOR_GC] = "blocked.other",
 };
 
 /* The server goes on with another request after that wait. */
@@ -646,7 +649,7 @@ static void put_wake_up(struct row_writer *to, enum waited what, bool last, uint
 {
 	if (what == FOR_BYTES)
 		put_bytes(to, "192.0.2.1:80", ts - 5 * MS + 20 * US, ts + 5 * US);
-	if (what == FOR_CLIENT || what == FOR_BYTES || ends_with_another(what, last))
+	if (what == FOR_CLIENT || what == FOR_BYTES || (what == FOR_OWNER && last) || ends_with_another(what, last))
 		row_put_wakeup(to, SERVER, ts, 0, NULL);
 	else if (what == FOR_LOCK && last)
 		row_put_wakeup(to, SERVER, ts, HOLDER, "holder");
@@ -686,7 +689,7 @@ static void waiting_server(const char *dir, enum waited what, const char *resent
 			row_put_segment(&to, SERVER, middle_ts, middle_ts + 10 * US, "running",
 					what == IN_LOOP || what == IN_BUSY ? 100000 + k : k);
 			row_begin_segment(&to, SERVER, middle_ts + 10 * US, to_ts, waited_states[what], k);
-			row_set_u64(&to, SEGMENT_OBJECT, go_waits[what] ?: 0x4008);
+			row_set_u64(&to, SEGMENT_OBJECT, go_waits[what] ?: what == FOR_SIGNALS ? 0x5000 : 0x4008);
 			row_end(&to, SHARD_TABLE_SEGMENT);
 			if (what == FOR_LOCK)
 				row_put_segment(&to, HOLDER, ts, to_ts + 10 * US, "running", 0);
@@ -704,9 +707,10 @@ static void waiting_server(const char *dir, enum waited what, const char *resent
 static void what_ends_a_wait_is_its_root(void)
 {
 	static const enum root_kind kinds[WAITED_CNT] = {
-		[FOR_TIMER] = ROOT_TIMER,   [IN_LOOP] = ROOT_TIMER,  [IN_BUSY] = ROOT_TIMER,
-		[FOR_TIMEOUT] = ROOT_TIMER, [FOR_PAGES] = ROOT_DISK, [FOR_LOCK] = ROOT_CODE,
-		[FOR_CLIENT] = ROOT_PEER,   [FOR_BYTES] = ROOT_PEER, [FOR_GC] = ROOT_CODE,
+		[FOR_TIMER] = ROOT_TIMER,   [IN_LOOP] = ROOT_TIMER,     [IN_BUSY] = ROOT_TIMER,
+		[FOR_TIMEOUT] = ROOT_TIMER, [FOR_PAGES] = ROOT_DISK,    [FOR_LOCK] = ROOT_CODE,
+		[FOR_SIGNALS] = ROOT_TIMER, [FOR_OWNER] = ROOT_UNKNOWN, [FOR_CLIENT] = ROOT_PEER,
+		[FOR_BYTES] = ROOT_PEER,    [FOR_GC] = ROOT_CODE,
 	};
 	static const char *const ways[WAITED_CNT] = {
 		[FOR_TIMER] = "while requests waited for a socket or in their event loop",
@@ -715,6 +719,8 @@ static void what_ends_a_wait_is_its_root(void)
 		[FOR_TIMEOUT] = "while requests waited for a lock or a channel themselves",
 		[FOR_PAGES] = "as page faults of the request's own work",
 		[FOR_LOCK] = "while requests waited for a lock that it held",
+		[FOR_SIGNALS] = "while requests waited for a lock or a channel themselves",
+		[FOR_OWNER] = "while requests waited for a lock or a channel themselves",
 		[FOR_CLIENT] = "while requests waited for its reply",
 		[FOR_BYTES] = "while requests waited for bytes that were under way",
 		[FOR_GC] = "in waits of another kind",
@@ -740,7 +746,7 @@ static void what_ends_a_wait_is_its_root(void)
 		} else if (what == FOR_BYTES) {
 			CU_ASSERT_STRING_EQUAL(first->root.object, ROOT_NETWORK);
 			CU_ASSERT_EQUAL(first->culprit_pid, -1);
-		} else {
+		} else if (what != FOR_OWNER) {
 			CU_ASSERT_STRING_EQUAL(first->root.role, what == FOR_LOCK ? "holder"
 								 : what == FOR_GC ? "go:runtime"
 										  : "server");
