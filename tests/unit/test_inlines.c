@@ -41,6 +41,16 @@ static __attribute__((noinline)) void calls_inlined(int value)
 	inlined_by_test(value);
 }
 
+/* On a busy machine the first answer takes longer than program__inlined_at() waits for it. */
+static size_t inlined_at(struct program *program, struct symbols *symbols, uint64_t pc, const char *names[])
+{
+	size_t cnt;
+
+	for (int asked = 0; !(cnt = program__inlined_at(program, symbols, pc, names)) && asked < 100; asked++)
+		usleep(100000);
+	return cnt;
+}
+
 static void what_the_compiler_inlined_is_named(void)
 {
 	const char *names[INLINES_DEPTH_MAX] = {NULL};
@@ -55,10 +65,10 @@ static void what_the_compiler_inlined_is_named(void)
 	CU_ASSERT_STRING_EQUAL(program__function(program, id)->name, "calls_inlined");
 	/* Twice: what was found is remembered. */
 	for (int i = 0; i < 2; i++) {
-		CU_ASSERT_EQUAL_FATAL(program__inlined_at(program, symbols, inner_pc, names), 2);
+		CU_ASSERT_EQUAL_FATAL(inlined_at(program, symbols, inner_pc, names), 2);
 		CU_ASSERT_STRING_EQUAL(names[0], "inlined_by_test");
 		CU_ASSERT_STRING_EQUAL(names[1], "inlined_within");
-		CU_ASSERT_EQUAL_FATAL(program__inlined_at(program, symbols, outer_pc, names), 1);
+		CU_ASSERT_EQUAL_FATAL(inlined_at(program, symbols, outer_pc, names), 1);
 		CU_ASSERT_STRING_EQUAL(names[0], "inlined_by_test");
 	}
 	CU_ASSERT_EQUAL(
