@@ -263,6 +263,8 @@ static void a_large_file_that_is_late_gives_way(void)
 	kill(pid, SIGSTOP);
 	CU_ASSERT(function_cnt(large_path) == -1 && errno == EAGAIN);
 	CU_ASSERT_EQUAL(late_cnt(), late + 1);
+	/* A busy machine may take longer than the patience above for the small one, too. */
+	elf_reader_patience(10000000000);
 	CU_ASSERT_EQUAL(function_cnt_at_last(path), 2);
 	CU_ASSERT_EQUAL(late_cnt(), late);
 	CU_ASSERT(kill(pid, 0) && errno == ESRCH);
