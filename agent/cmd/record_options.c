@@ -60,6 +60,7 @@ static const char help[] =
 	"      --spool DIR        where it waits until the collector has it (default /var/spool/whylate)\n"
 	"      --spool-max BYTES, --spool-age TIME   how much of it, how long (default 256M, 7d)\n"
 	"      --host NAME        the name this recording goes by (default: the node's)\n"
+	"      --label KEY=VALUE  what to say of this host, such as zone=eu-1, for `whylate fleet by label.KEY`\n"
 	"      --metrics ADDR     GET /metrics there, for Prometheus, while it runs (man page: METRICS)\n"
 	"      --metrics-insecure   … also on another address than loopback\n"
 	"      --limits FILE      rate, tail, baseline, budget …: read now, and again on SIGHUP\n"
@@ -178,6 +179,32 @@ static int take_host(void *ctx, const char *command, const char *arg)
 	return 0;
 }
 
+/* A key of at most 32 lower-case letters, digits, '.', '_' and '-', and a value of at most 128 bytes, all printable. */
+static bool label_is_valid(const char *label)
+{
+	size_t key_sz = strspn(label, "abcdefghijklmnopqrstuvwxyz0123456789._-");
+	const unsigned char *at = (const unsigned char *)label + key_sz + 1;
+
+	if (!key_sz || key_sz > 32 || label[key_sz] != '=' || !*at || strlen(label) > key_sz + 1 + 128)
+		return false;
+	while (*at >= ' ' && *at != 0x7f)
+		at++;
+	return !*at;
+}
+
+static int take_label(void *ctx, const char *command, const char *arg)
+{
+	struct record_options *options = ctx;
+
+	if (!label_is_valid(arg))
+		return usage_value(command, "--label", arg,
+				   "zone=eu-1: a key of letters, digits, '.', '_' and '-', then its value");
+	if (options->label_cnt == RECORD_LABELS_MAX)
+		return usage_error(command, "more than %d times --label", RECORD_LABELS_MAX);
+	options->labels[options->label_cnt++] = arg;
+	return 0;
+}
+
 static int take_type_by(void *ctx, const char *command, const char *arg)
 {
 	struct record_options *options = ctx;
@@ -211,6 +238,7 @@ static const char upload_help[] =
 static const struct option_row upload_rows[] = {UPLOAD_ROWS, OPTION_VERBOSE};
 static const struct option_row rows[] = {
 	UPLOAD_ROWS,
+	OPTION_CALL("label", take_label, .has_arg = required_argument),
 	OPTION_TEXT("symbols", 's', O, symbols),
 	OPTION_TEXT("output", 'o', O, dir),
 	OPTION_DURATION("duration", 'd', O, duration_ns, .example = "30s, more than 0"),

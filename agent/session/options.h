@@ -32,6 +32,8 @@ struct target_set;
 /* As often as the budget allows, at most CAPTURE_STACKS_HZ_BUDGETED. */
 #define STACKS_HZ_BY_BUDGET UINT32_MAX
 
+#define RECORD_LABELS_MAX 16
+
 struct record_options {
 	const struct target_set *target;
 	pid_t pid;                /* its main process, whose program and memory are looked at */
@@ -65,10 +67,12 @@ struct record_options {
 	bool types;                    /* of requests, by their first bytes … */
 	enum request_protocol type_by; /* … which are of that protocol; REQUEST_NONE: of whichever they look like */
 	const char *host;              /* the name that it goes by; NULL: the node's */
-	const char *debuginfo_dir;     /* or NULL */
-	const char *metrics;           /* where its metrics are asked for, ADDRESS:PORT; NULL: nowhere */
-	bool metrics_insecure;         /* also elsewhere than on loopback */
-	const char *limits;            /* file that SIGHUP reads again, or NULL */
+	const char *labels[RECORD_LABELS_MAX]; /* KEY=VALUE, what the operator says of the host */
+	uint32_t label_cnt;
+	const char *debuginfo_dir; /* or NULL */
+	const char *metrics;       /* where its metrics are asked for, ADDRESS:PORT; NULL: nowhere */
+	bool metrics_insecure;     /* also elsewhere than on loopback */
+	const char *limits;        /* file that SIGHUP reads again, or NULL */
 	struct stream_options stream;
 	const struct session_client *client; /* acts on the recording while it runs; NULL: none */
 	const void *client_options;

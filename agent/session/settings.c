@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Settings of the host and limits of the target's cgroup, as facts: what hosts whose requests are late may have in
- * common (whylate-fleet(1)).  What cannot be read is not said.
+ * Settings of the host, limits of the target's cgroup and the operator's labels, as facts: what hosts whose requests
+ * are late may have in common (whylate-fleet(1)).  What cannot be read is not said.
  */
 #include "session/recording.h"
 
@@ -147,6 +147,18 @@ static int write_cgroup(struct recording *recording)
 	return err;
 }
 
+static void write_labels(struct recording *recording)
+{
+	for (uint32_t i = 0; i < recording->options->label_cnt; i++) {
+		const char *label = recording->options->labels[i];
+		int key_sz = (int)strcspn(label, "=");
+		char key[64];
+
+		snprintf(key, sizeof(key), "label.%.*s", key_sz, label);
+		journal__say(&recording->journal, key, "%s", label + key_sz + 1);
+	}
+}
+
 int recording_write_settings(struct recording *recording)
 {
 	char value[VALUE_SZ];
@@ -156,5 +168,6 @@ int recording_write_settings(struct recording *recording)
 			journal__say(&recording->journal, settings[i].key, "%s", value);
 	if (read_cpu_model(value))
 		journal__say(&recording->journal, "cpu_model", "%s", value);
+	write_labels(recording);
 	return write_cgroup(recording);
 }
