@@ -103,6 +103,9 @@ int breakpoints__measure(double *hit_ns, uint64_t *hits)
 	if (!err)
 		err = disarm(fd, &reading);
 	close(fd);
+	/* Some virtual machines take a breakpoint and never stop at it. */
+	if (!err && !reading.hits)
+		err = -EOPNOTSUPP;
 	*hits = reading.hits;
 	*hit_ns = reading.hits ? (double)reading.running_ns / (double)reading.hits : 0;
 	return err;

@@ -34,7 +34,7 @@ int breakpoints__watch(const struct breakpoint_thread *threads, size_t cnt, uint
 
 /*
  * Has the calling thread hit BREAKPOINT_MEASURED times: what one costs it, in ns, and how many were counted.  0 or
- * -errno.
+ * -errno; -EOPNOTSUPP: the kernel takes the breakpoint, but the thread never stops at it.
  */
 #define BREAKPOINT_MEASURED 128
 int breakpoints__measure(double *hit_ns, uint64_t *hits);

@@ -244,7 +244,7 @@ int call_rates__count(const struct call_rates_opts *opts, const uint64_t *addrs,
 	for (size_t i = 0; i < cnt; i++)
 		rates[i] = (struct call_rate){0};
 	if (!err)
-		err = hits ? count_all(&counting, rates) : -EOPNOTSUPP;
+		err = count_all(&counting, rates);
 	for (size_t i = 0; i < counting.mapped.cnt; i++)
 		free(counting.mapped.items[i].addrs);
 	vec_free(&counting.mapped);
