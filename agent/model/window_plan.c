@@ -21,7 +21,7 @@
  */
 #define LEAD_MIN_NS  (6 * MS_NS)
 #define LEAD_MAX_NS  (60 * MS_NS)
-#define LEAD_DECAY  32
+#define LEAD_DECAY   32
 #define WARM_NS      (1 * MS_NS)
 #define DRAIN_ASK_NS (1 * MS_NS)
 /* Detaching for less than this saves nothing. */
