@@ -479,12 +479,12 @@ $(BUILD)/diagnose/%: tests/diagnose/%.c tests/diagnose/planted.h tests/diagnose/
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=gnu11 -O2 -g -fno-ipa-icf $(WARN) -D_GNU_SOURCE -o $@ $< -lpthread
 
-$(BUILD)/diagnose/%-cxx: tests/diagnose/%.cc tests/diagnose/planted.h tests/diagnose/switch.h
+$(BUILD)/diagnose/%-cxx: tests/diagnose/%.cc tests/diagnose/planted.h tests/diagnose/lines.hh tests/diagnose/switch.h
 	$(say) LD $@
 	@mkdir -p $(@D)
 	$(Q)$(CXX) -std=c++17 -O2 -g -fno-ipa-icf -Wall -Wextra -o $@ $< -lpthread
 
-$(BUILD)/diagnose/%-go: tests/diagnose/%.go tests/diagnose/switch.go
+$(BUILD)/diagnose/%-go: tests/diagnose/%.go tests/diagnose/lines.go tests/diagnose/switch.go
 	$(say) GO $@
 	@mkdir -p $(@D)
 	$(Q)GO111MODULE=off GOFLAGS= GOCACHE=$(abspath $(BUILD))/go-cache $(GO) build -o $@ $^

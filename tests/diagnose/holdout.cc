@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* As holdout.c, in C++: a writer among readers, the allocator's lock, a part of a request that is late. */
-#include "planted.h"
+#include "lines.hh"
 
 #include <condition_variable>
-#include <csignal>
 #include <deque>
 #include <functional>
 #include <malloc.h>
 #include <memory>
 #include <mutex>
 #include <shared_mutex>
-#include <thread>
 #include <vector>
 
 namespace
@@ -154,31 +152,15 @@ void serve(bool slow)
 		shards->ask_all(slow);
 }
 
-void connection(int fd)
-{
-	char line[64];
-
-	name_thread("conn");
-	while (read_line(fd, line, sizeof(line))) {
-		serve(*line == 's' && !is_off());
-		say(fd, "ok\n");
-	}
-	close(fd);
-}
-
 } // namespace
 
 int main(int argc, char **argv)
 {
-	int fd, one = 1;
+	int fd;
 
 	if (argc < 3)
 		return 2;
-	plant = argv[1];
-	watch_switch();
-	signal(SIGPIPE, SIG_IGN);
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	calibrate();
+	begin_planted(argv);
 	fd = listen_at(atoi(argv[2]));
 	if (is("ho-cxx-heap")) {
 		heap = std::make_unique<Heap>();
@@ -192,10 +174,5 @@ int main(int argc, char **argv)
 		}).detach();
 	}
 	shards = std::make_unique<Shards>();
-	for (;;) {
-		int client = accept(fd, nullptr, nullptr);
-
-		setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-		std::thread(connection, client).detach();
-	}
+	serve_lines(fd, serve);
 }

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* As oncall.c, in C++: text that is put before text. */
-#include "planted.h"
+#include "lines.hh"
 
-#include <csignal>
 #include <string>
-#include <thread>
 
 namespace
 {
@@ -18,38 +16,22 @@ __attribute__((noinline)) void build_path()
 	sink = sink + path.size();
 }
 
-void connection(int fd)
+void serve(bool slow)
 {
-	char line[64];
-
-	name_thread("conn");
-	while (read_line(fd, line, sizeof(line))) {
-		answer_get(GET_NS);
-		if (*line == 's' && !is_off())
-			build_path();
-		say(fd, "ok\n");
-	}
-	close(fd);
+	answer_get(GET_NS);
+	if (slow)
+		build_path();
 }
 
 } // namespace
 
 int main(int argc, char **argv)
 {
-	int fd, one = 1;
+	int fd;
 
 	if (argc < 3)
 		return 2;
-	plant = argv[1];
-	watch_switch();
-	signal(SIGPIPE, SIG_IGN);
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	calibrate();
+	begin_planted(argv);
 	fd = listen_at(atoi(argv[2]));
-	for (;;) {
-		int client = accept(fd, nullptr, nullptr);
-
-		setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-		std::thread(connection, client).detach();
-	}
+	serve_lines(fd, serve);
 }

@@ -3,9 +3,7 @@
 package main
 
 import (
-	"bufio"
 	"crypto/sha256"
-	"net"
 	"os"
 	"sort"
 	"sync"
@@ -79,20 +77,11 @@ func awaitView() {
 	lock.Unlock()
 }
 
-func connection(client net.Conn) {
-	lines := bufio.NewReader(client)
-	for {
-		line, err := lines.ReadString('\n')
-		if err != nil {
-			client.Close()
-			return
-		}
-		if plant == "oc-go-audit" {
-			audit <- line
-		} else {
-			awaitView()
-		}
-		client.Write([]byte("ok\n"))
+func serve(line string) {
+	if plant == "oc-go-audit" {
+		audit <- line
+	} else {
+		awaitView()
 	}
 }
 
@@ -104,15 +93,5 @@ func main() {
 	} else {
 		go refreshView()
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:"+os.Args[2])
-	if err != nil {
-		panic(err)
-	}
-	for {
-		client, err := listener.Accept()
-		if err != nil {
-			return
-		}
-		go connection(client)
-	}
+	serveLines(os.Args[2], serve)
 }

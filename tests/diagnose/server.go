@@ -3,8 +3,6 @@
 package main
 
 import (
-	"bufio"
-	"net"
 	"os"
 	"runtime"
 	"sync"
@@ -161,26 +159,5 @@ func main() {
 			}
 		}()
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:"+os.Args[2])
-	if err != nil {
-		panic(err)
-	}
-	for {
-		client, err := listener.Accept()
-		if err != nil {
-			return
-		}
-		go func() {
-			lines := bufio.NewReader(client)
-			for {
-				line, err := lines.ReadString('\n')
-				if err != nil {
-					client.Close()
-					return
-				}
-				serve(line[0] == 's')
-				client.Write([]byte("ok\n"))
-			}
-		}()
-	}
+	serveLines(os.Args[2], func(line string) { serve(line[0] == 's') })
 }
