@@ -2,7 +2,6 @@
 """The program's processes of one run, told by the directory in their environment."""
 import os
 import pathlib
-import socket
 import subprocess
 
 WHYLATE = os.path.realpath(os.environ.get("WHYLATE", "build/whylate"))
@@ -23,8 +22,3 @@ def ours(dir):
 
 def start(dir, *words, **more):
     return subprocess.Popen([WHYLATE, *words], env=dict(os.environ, TORTURE=dir), **more)
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return probe.getsockname()[1]
