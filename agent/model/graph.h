@@ -104,9 +104,10 @@ bool state_is_runnable(uint32_t state);
 /* It waits for anything else. */
 bool state_is_blocked(uint32_t state);
 /* Two futexes of one lock or condition variable, by their addresses. */
+#define FUTEX_OBJECT_SZ 64
 static inline bool graph_is_same_futex(uint64_t a, uint64_t b)
 {
-	return a - b + 64 <= 128;
+	return a - b + FUTEX_OBJECT_SZ <= 2 * FUTEX_OBJECT_SZ;
 }
 
 struct graph;

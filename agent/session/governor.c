@@ -243,6 +243,7 @@ static double slowdown(const struct recording *recording)
 int recording_govern_write_notes(struct recording *recording)
 {
 	const struct governor *governor = &recording->governor;
+	double slower = recording_windows_rested(recording) ? slowdown(recording) : 0;
 
 	if (governor->rate_changes)
 		journal__note(
@@ -258,11 +259,11 @@ int recording_govern_write_notes(struct recording *recording)
 			      100 * governor->over_share, 100 * recording->options->budget, governor->over_s,
 			      100 * recording->windows.plan.share);
 	}
-	if (recording_windows_rested(recording) && slowdown(recording) >= SLOWDOWN_WORTH)
+	if (slower >= SLOWDOWN_WORTH)
 		journal__note(&recording->journal,
 			      "while hooks were attached they took %.2g %% of the target's CPU time, on the whole "
 			      "machine: requests in windows were slower by up to that share, and clients that wait "
 			      "for replies sent fewer of them than between windows",
-			      100 * slowdown(recording));
+			      100 * slower);
 	return recording->journal.err;
 }
