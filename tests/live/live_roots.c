@@ -121,8 +121,8 @@ static bool path_has(json_object *cause, const char *part)
 }
 
 /*
- * The first cause but those of other programs that took the CPUs meanwhile: what else runs on this machine is no plant.
- * NULL: there is none.  *others: the share of the tail that those have, and the agent.
+ * The first cause but those of other programs and interrupts that took the CPUs meanwhile: what else runs on this
+ * machine is no plant.  NULL: there is none.  *others: the share of the tail that those have, and the agent.
  */
 static json_object *first_planted(json_object *report, double *others)
 {
@@ -132,11 +132,12 @@ static json_object *first_planted(json_object *report, double *others)
 	for (size_t i = 0; causes && i < json_object_array_length(causes); i++) {
 		json_object *cause = json_object_array_get_idx(causes, i);
 
-		if (strcmp(json_text(cause, "category"), "runq") != 0)
+		if (strcmp(json_text(cause, "category"), "runq") != 0 &&
+		    strncmp(json_text(cause, "category"), "irq.", 4) != 0)
 			return cause;
 		*others += json_number(cause, "share");
 	}
-	CHECKF(false, "no cause but for CPUs: %s", json_object_to_json_string(causes));
+	CHECKF(false, "nothing but what took the CPUs: %s", json_object_to_json_string(causes));
 	return NULL;
 }
 
