@@ -46,17 +46,23 @@ static int thread_start(struct worker *worker)
 
 static uint64_t handle(struct worker *worker, const struct request *request)
 {
-	struct own *own = worker->own;
-	uint64_t delay_ns, cpu_ns, known_ns, passed_ns;
-
+	(void)worker;
+	(void)request;
 	spin_work(WORK_NS);
-	passed_ns = clock_now_ns() - request->sent_ts;
-	delay_ns = run_delay_read(own->delay_fd) - own->delay_ns;
-	cpu_ns = thread_cpu_ns() - own->cpu_ns;
-	known_ns = delay_ns + cpu_ns;
+	return 0;
+}
+
+/* `backup` may come while the reply is sent, so the delay is read behind it. */
+static uint64_t planted_when_sent(struct worker *worker, const struct request *request)
+{
+	struct own *own = worker->own;
+	uint64_t passed_ns = clock_now_ns() - request->sent_ts;
+	uint64_t delay_ns = run_delay_read(own->delay_fd) - own->delay_ns;
+	uint64_t cpu_ns = thread_cpu_ns() - own->cpu_ns;
+
 	own->delay_ns += delay_ns;
 	own->cpu_ns += cpu_ns;
-	worker->unclear_ns = passed_ns > known_ns ? passed_ns - known_ns : 0;
+	worker->unclear_ns = passed_ns > delay_ns + cpu_ns ? passed_ns - delay_ns - cpu_ns : 0;
 	return delay_ns;
 }
 
@@ -70,6 +76,7 @@ static const struct workload preempt = {
 	.helper = backup_body,
 	.thread_start = thread_start,
 	.handle = handle,
+	.planted_when_sent = planted_when_sent,
 };
 
 int main(int argc, char **argv)
