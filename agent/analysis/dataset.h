@@ -138,7 +138,7 @@ struct dataset_filter {
 	const char *type;                      /* only intervals of types that this fits; NULL: all */
 	const char *host;                      /* only hosts that this glob fits; NULL: all */
 	uint64_t since_wall_ns, until_wall_ns; /* only intervals that begin in it, CLOCK_REALTIME; 0: open */
-	uint64_t since_ts;                     /* only intervals that begin then or later by their session's clock */
+	uint64_t since_ts, until_ts;           /* likewise, by their session's clock */
 	bool without_events;                   /* event_cnt stays 0 */
 };
 

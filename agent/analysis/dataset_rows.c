@@ -162,7 +162,7 @@ static bool is_in_time(const struct dataset_build *build, const struct build_ses
 	const struct dataset_filter *filter = build->filter;
 	uint64_t wall_ns = begin_ts + (uint64_t)session->clock_ns;
 
-	if (filter && begin_ts < filter->since_ts)
+	if (filter && (begin_ts < filter->since_ts || (filter->until_ts && begin_ts >= filter->until_ts)))
 		return false;
 	if (!asked_for_time(build))
 		return true;

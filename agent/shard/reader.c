@@ -22,6 +22,7 @@ struct shard_reader {
 	} slots[SHARD_READER_SLOTS];
 	bool select_all;
 	VEC(char *) selected;
+	uint64_t from_ts, until_ts; /* the window; from 0 to UINT64_MAX: there is none */
 };
 
 struct shard_reader *shard_reader__open(const char *const *paths, size_t path_cnt, const char **bad_path)
@@ -46,6 +47,7 @@ struct shard_reader *shard_reader__open(const char *const *paths, size_t path_cn
 		return NULL;
 	}
 	reader->select_all = true;
+	reader->until_ts = UINT64_MAX;
 	return reader;
 }
 
@@ -72,10 +74,32 @@ int shard_reader__select(struct shard_reader *reader, const char *const *tables,
 	return 0;
 }
 
+void shard_reader__window(struct shard_reader *reader, uint64_t from_ts, uint64_t until_ts)
+{
+	reader->from_ts = from_ts;
+	reader->until_ts = until_ts;
+}
+
+/* Of a table whose rows mean nothing outside of their time, and all before or behind the window. */
+static bool reader__is_outside(const struct shard_reader *reader, const struct shard_block_header *header)
+{
+	static const char *const tables[] = {"interval", "segment", "wakeup", "handoff", "invocation"};
+
+	if (header->min_ts > header->max_ts ||
+	    (header->max_ts >= reader->from_ts && header->min_ts <= reader->until_ts))
+		return false;
+	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
+		if (!strcmp(header->table, tables[i]))
+			return true;
+	return false;
+}
+
 /* The index is for those who ask for it by name; kinds of the future are for nobody. */
 static bool reader__wants(const struct shard_reader *reader, const struct shard_block_header *header)
 {
 	if (header->kind != SHARD_BLOCK_ROWS && header->kind != SHARD_BLOCK_INDEX)
+		return false;
+	if (header->kind == SHARD_BLOCK_ROWS && reader__is_outside(reader, header))
 		return false;
 	if (reader->select_all)
 		return header->kind == SHARD_BLOCK_ROWS;

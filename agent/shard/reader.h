@@ -38,6 +38,12 @@ int shard_reader__next(struct shard_reader *reader, const struct shard_block **b
  */
 int shard_reader__next_into(struct shard_reader *reader, unsigned slot, const struct shard_block **block);
 
+/*
+ * From now on blocks of events and intervals (interval, segment, wakeup, handoff, invocation) that have no time in
+ * [from_ts, until_ts] are skipped cheaply, by their sessions' clocks.  Blocks of other tables are not.
+ */
+void shard_reader__window(struct shard_reader *reader, uint64_t from_ts, uint64_t until_ts);
+
 /* Starts over at the first file, with the same tables. */
 void shard_reader__rewind(struct shard_reader *reader);
 

@@ -9,6 +9,7 @@
 
 #include "analysis/compare.h"
 #include "analysis/findings.h"
+#include "fleet/causes.h"
 #include "view/export.h"
 #include "view/view.h"
 #include "view/words.h"
@@ -174,6 +175,71 @@ static void found_free(struct found *found)
 	findings_free(&found->findings);
 	shard_reader__free(found->reader);
 	test_dir__remove(&found->dir);
+}
+
+/* --- what a database is told of it ---------------------------------------------------------------------------------
+ */
+
+struct told {
+	const struct loop *loop;
+	size_t causes, late;
+	uint64_t first_sid, last_sid;
+	double late_weight, tail_weight;
+};
+
+static int take_cause(void *owner, const struct project_cause *cause)
+{
+	struct told *told = owner;
+
+	CU_ASSERT_EQUAL(cause->rank, told->causes++);
+	if (!cause->rank) {
+		told->tail_weight = cause->tail_weight;
+	} else if (cause->rank == 1) {
+		CU_ASSERT_STRING_EQUAL(cause->function, "rebuild");
+		CU_ASSERT_EQUAL_FATAL(cause->late_sid > 0 && cause->late_sid <= told->loop->cnt, true);
+		CU_ASSERT_EQUAL(told->loop->requests[cause->late_sid - 1].ns[REBUILD], 10 * MS);
+	}
+	return 0;
+}
+
+static int take_late(void *owner, const struct project_late *late)
+{
+	struct told *told = owner;
+	const struct planted *planted = &told->loop->requests[late->sid - 1];
+
+	CU_ASSERT_EQUAL(late->rank, 1);
+	CU_ASSERT_EQUAL(late->latency_ns, planted->latency_ns);
+	CU_ASSERT_EQUAL(late->ns, planted->ns[REBUILD]);
+	told->late++;
+	told->late_weight += late->weight;
+	told->first_sid = late->sid < told->first_sid ? late->sid : told->first_sid;
+	told->last_sid = late->sid > told->last_sid ? late->sid : told->last_sid;
+	return 0;
+}
+
+/* Of the segment alone: its causes, and which of them held up each of its late requests. */
+static void late_requests_are_told_by_their_root(void)
+{
+	static const uint64_t ends[] = {PERIODS * 30 * MS, PERIODS * 10 * MS};
+	static struct loop loop;
+	struct test_dir dir;
+	const char *path = dir.path;
+
+	test_dir__make(&dir);
+	loop_write(&loop, dir.path, MS);
+	for (size_t half = 0; half < 2; half++) {
+		struct told told = {.loop = &loop, .first_sid = UINT64_MAX};
+		const struct project_sink sink = {.cause = take_cause, .late = take_late, .owner = &told};
+		struct project_segment segment = {0, ends[half], &path, 1};
+
+		CU_ASSERT_EQUAL(project_causes(NULL, &segment, &sink), 0);
+		CU_ASSERT(told.causes > 1 && told.late > 0);
+		CU_ASSERT_DOUBLE_EQUAL(told.tail_weight, (double)loop.cnt / 100 / (double)(1 + half), 1);
+		CU_ASSERT_DOUBLE_EQUAL(told.late_weight, (double)told.late, 1e-9);
+		CU_ASSERT_EQUAL(told.late, PERIODS / 50 / (1 + half));
+		CU_ASSERT(half ? told.last_sid <= loop.cnt / 2 : told.last_sid > loop.cnt / 2);
+	}
+	test_dir__remove(&dir);
 }
 
 /* --- two recordings, of which one has a cause that the other has not ------------------------------------------------
@@ -1640,6 +1706,7 @@ int suite_roots(void)
 {
 	static const struct unit_test tests[] = {
 		{"what is new is the root that differs", what_is_new_is_the_root_that_differs},
+		{"late requests are told by their root", late_requests_are_told_by_their_root},
 		{"a profile for pprof sums to the latency", a_profile_for_pprof_sums_to_the_latency},
 		{"two causes at once are two roots", two_causes_at_once_are_two_roots},
 		{"functions vary as their samples tell", functions_vary_as_their_samples_tell},

@@ -240,6 +240,8 @@ static int attempt(struct projector *projector)
 	if (!err)
 		err = projector__put_state(projector);
 	if (!err)
+		err = projector__put_causes(projector);
+	if (!err)
 		err = projector__put_rollups(projector);
 	projector__note_failure(projector, err);
 	return err;

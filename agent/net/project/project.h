@@ -22,16 +22,36 @@
 
 #include <stddef.h>
 
-/* What made a session's requests late, as the caller's analysis has it; strings are borrowed, NULL: not known. */
-struct project_cause {
-	uint32_t rank;
-	const char *category, *what, *kind, *role, *type, *function, *call_path, *object, *culprit, *culprit_host;
-	double share, share_lo, share_hi, late_ns, typical_ns;
-	double tail_weight; /* how many late requests the session had */
-	uint64_t slowest_sid;
+/* An hour of a session, by its clock: that of its host, so that all collectors cut its sessions alike. */
+#define PROJECT_HOUR_NS UINT64_C(3600000000000)
+struct project_segment {
+	uint64_t from_ts, until_ts;
+	const char *const *paths; /* the files of its session */
+	size_t path_cnt;
 };
 
-typedef int project_put_cause(void *sink, const struct project_cause *cause);
+/* What made requests late, as the caller's analysis has it; strings are borrowed, NULL: not known. */
+struct project_cause {
+	uint32_t rank; /* 0: of all causes */
+	const char *category, *what, *kind, *role, *type, *function, *call_path, *object, *culprit, *culprit_host;
+	double share, share_lo, share_hi, late_ns, typical_ns;
+	double tail_weight; /* how many late requests the segment had */
+	uint64_t late_sid;  /* of these the one that it held up most */
+};
+
+/* A late request, and which cause held it up most. */
+struct project_late {
+	uint64_t sid, latency_ns, ns; /* ns: of latency_ns, by that cause */
+	double weight;
+	uint32_t rank;
+};
+
+/* Where an analysis puts what it finds: 0 or -errno. */
+struct project_sink {
+	int (*cause)(void *owner, const struct project_cause *cause);
+	int (*late)(void *owner, const struct project_late *late);
+	void *owner;
+};
 
 struct project_opts {
 	const char *const *paths; /* stores, directories, shards */
@@ -46,10 +66,10 @@ struct project_opts {
 	uint64_t keep_ns;     /* days that are older leave the database; 0: none */
 	uint64_t settle_ns;   /* a session that grows is analysed when nothing came for so long; 0: at once */
 	/*
-	 * Calls put(sink, …) for each cause of the session that these files are of: 0 or -errno.  NULL: none are
-	 * wanted.
+	 * Puts rank 0, the causes of requests that began in that segment, and the slowest of its late requests into the
+	 * sink: 0 or -errno.  NULL: none are wanted.
 	 */
-	int (*causes)(void *owner, const char *const *paths, size_t path_cnt, project_put_cause *put, void *sink);
+	int (*causes)(void *owner, const struct project_segment *segment, const struct project_sink *sink);
 	bool (*should_stop)(void *owner);
 	void *owner;
 };

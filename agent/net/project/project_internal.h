@@ -27,6 +27,14 @@ struct project_loss {
 	uint64_t cpu, emitted, lost;
 };
 
+/* A session's requests of one hour of its clock. */
+struct project_hour {
+	uint32_t no;           /* its clock / PROJECT_HOUR_NS */
+	uint64_t version;      /* its session's, when its last block came */
+	uint64_t sent_version; /* that the database has the causes of */
+	uint64_t analysed_ts;  /* or first seen, CLOCK_MONOTONIC */
+};
+
 struct project_session {
 	uint64_t id;
 	char host[SHARD_HOST_MAX + 1];
@@ -44,7 +52,7 @@ struct project_session {
 	uint64_t interval_rows;
 	uint64_t grown_ts;     /* when its last block was seen, CLOCK_MONOTONIC */
 	uint64_t sent_version; /* that the database has */
-	uint64_t causes_version;
+	VEC(struct project_hour) hours; /* with requests, as they came */
 	bool asked; /* which of its blocks the database has */
 };
 
@@ -155,8 +163,18 @@ int projector__keep(struct projector *projector);
 int projector__ask_horizon(struct projector *projector);
 bool projector__is_expired(const struct projector *projector, const struct project_block *block);
 
-/* project_state.c: sessions, facts, loss, causes that the database has not got.  0 or -errno. */
+/* project_state.c: sessions, facts, loss that the database has not got.  0 or -errno. */
 int projector__put_state(struct projector *projector);
+const char *project_session__host(const struct project_session *session);
+/* Of CLOCK_REALTIME; 0: not known. */
+uint64_t project_session__wall_ns(const struct project_session *session, uint64_t ts);
+/* The rows so far, into that table; they are forgotten then. */
+int projector__send(struct projector *projector, struct rowbinary *rows, const char *table_and_columns);
+
+/* project_causes.c: a block of the session belongs to these hours.  0 or -ENOMEM. */
+int project_session__touch_hours(struct project_session *session, const struct shard_block_header *header);
+/* Analyses the hours that have grown.  0 or -errno. */
+int projector__put_causes(struct projector *projector);
 
 /* project_rollups.c: sums of the days whose rows are not those that were summed.  0 or -errno. */
 int projector__put_rollups(struct projector *projector);

@@ -77,6 +77,11 @@ static int set_ttl(struct projector *projector)
 	return err;
 }
 
+static int drop_day(struct projector *projector, const char *table, uint32_t date)
+{
+	return schema_alter(projector->server, &projector->about, table, "DROP PARTITION ID '%" PRIu32 "'", date);
+}
+
 static int drop_days(struct projector *projector)
 {
 	struct project_days days;
@@ -86,8 +91,8 @@ static int drop_days(struct projector *projector)
 		return err;
 	for (size_t i = 0; !err && i < days.cnt; i++)
 		if (days.items[i].number < projector->horizon)
-			err = schema_alter(projector->server, &projector->about, "intervals",
-					   "DROP PARTITION ID '%" PRIu32 "'", days.items[i].date);
+			err = drop_day(projector, "late_roots", days.items[i].date)
+				      ?: drop_day(projector, "intervals", days.items[i].date);
 	project_days__free(&days);
 	if (!err)
 		err = set_ttl(projector);

@@ -57,6 +57,7 @@ void project_session__clear(struct project_session *session)
 	vec_free(&session->facts);
 	vec_free(&session->losses);
 	vec_free(&session->files);
+	vec_free(&session->hours);
 	free(session->recording);
 }
 
@@ -230,6 +231,9 @@ static int take_block(struct projector *projector, uint32_t file_no, const struc
 		return err;
 	projector->sessions.items[no].version++;
 	projector->sessions.items[no].grown_ts = monotonic_ns();
+	err = project_session__touch_hours(&projector->sessions.items[no], header);
+	if (err)
+		return err;
 	if (!strcmp(header->table, "interval"))
 		return take_interval_block(projector, no, file_no, header);
 	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {

@@ -12,13 +12,12 @@
 
 #define BODY_MAX (4u << 20) /* then it is sent */
 
-static const char *host_of(const struct project_session *session)
+const char *project_session__host(const struct project_session *session)
 {
 	return session->host[0] ? session->host : project_session__fact(session, "host") ?: "";
 }
 
-/* The rows so far, into that table; they are forgotten then. */
-static int send(struct projector *projector, struct rowbinary *rows, const char *table_and_columns)
+int projector__send(struct projector *projector, struct rowbinary *rows, const char *table_and_columns)
 {
 	int err = sql_insert(projector->server, rows, NULL, "INSERT INTO %s.%s FORMAT RowBinary",
 			     clickhouse__database(projector->server), table_and_columns);
@@ -35,7 +34,7 @@ static uint64_t number_of(const struct project_session *session, const char *key
 	return text && clickhouse_u64(text, &number) ? number : 0;
 }
 
-static uint64_t wall_of(const struct project_session *session, uint64_t ts)
+uint64_t project_session__wall_ns(const struct project_session *session, uint64_t ts)
 {
 	return session->clock_known && ts ? ts + (uint64_t)session->clock_ns : 0;
 }
@@ -49,12 +48,12 @@ static void put_session(struct rowbinary *rows, const struct project_session *se
 	if (!end_ts && session->min_ts <= session->max_ts)
 		end_ts = session->max_ts;
 	rowbinary__u64(rows, session->id);
-	rowbinary__str(rows, host_of(session));
+	rowbinary__str(rows, project_session__host(session));
 	rowbinary__str(rows, project_session__fact(session, "kernel"));
 	rowbinary__str(rows, project_session__fact(session, "comm"));
 	rowbinary__str(rows, session->recording);
-	rowbinary__u64(rows, wall_of(session, begin_ts));
-	rowbinary__u64(rows, wall_of(session, end_ts));
+	rowbinary__u64(rows, project_session__wall_ns(session, begin_ts));
+	rowbinary__u64(rows, project_session__wall_ns(session, end_ts));
 	rowbinary__u64(rows, number_of(session, "intervals_seen"));
 	rowbinary__u64(rows, session->interval_rows);
 	rowbinary__u64(rows, session->version);
@@ -89,7 +88,7 @@ static void put_facts(const struct projector *projector, struct rowbinary *rows,
 			continue;
 		rowbinary__u64(rows, session->id);
 		rowbinary__str(rows, fact->key);
-		rowbinary__str(rows, host_of(session));
+		rowbinary__str(rows, project_session__host(session));
 		rowbinary__str(rows, strcmp(fact->key, "cmdline") ? fact->value
 								  : projector__redacted(projector, fact->value, buf));
 		rowbinary__u64(rows, session->version);
@@ -115,7 +114,7 @@ static void put_losses(struct rowbinary *rows, const struct project_session *ses
 			continue;
 		rowbinary__u64(rows, session->id);
 		rowbinary__str(rows, class);
-		rowbinary__str(rows, host_of(session));
+		rowbinary__str(rows, project_session__host(session));
 		rowbinary__u64(rows, emitted);
 		rowbinary__u64(rows, lost);
 		rowbinary__u64(rows, session->version);
@@ -126,9 +125,6 @@ static void put_losses(struct rowbinary *rows, const struct project_session *ses
 #define SESSIONS "sessions (session,host,kernel,comm,recording,begin_ns,end_ns,seen,kept,version)"
 #define FACTS    "facts (session,key,host,value,version)"
 #define LOSS     "loss (session,class,host,emitted,lost,version)"
-#define CAUSES                                                                                                   \
-	"causes (session,rank,host,day,category,share,share_lo,share_hi,what,kind,role,type,function,call_path," \
-	"object,culprit,culprit_host,late_ns,typical_ns,tail_weight,slowest_sid,version)"
 
 static int put_sessions(struct projector *projector)
 {
@@ -148,9 +144,9 @@ static int put_sessions(struct projector *projector)
 		if (!last && sessions.bytes.cnt < BODY_MAX && facts.bytes.cnt < BODY_MAX && losses.bytes.cnt < BODY_MAX)
 			continue;
 		/* The session itself last: what it says of its version holds for all. */
-		err = send(projector, &facts, FACTS);
-		err = err ?: send(projector, &losses, LOSS);
-		err = err ?: send(projector, &sessions, SESSIONS);
+		err = projector__send(projector, &facts, FACTS);
+		err = err ?: projector__send(projector, &losses, LOSS);
+		err = err ?: projector__send(projector, &sessions, SESSIONS);
 		for (; !err && from <= s; from++)
 			projector->sessions.items[from].sent_version = projector->sessions.items[from].version;
 	}
@@ -160,88 +156,12 @@ static int put_sessions(struct projector *projector)
 	return err;
 }
 
-struct cause_sink {
-	struct projector *projector;
-	const struct project_session *session;
-	struct rowbinary *rows;
-	uint16_t day;
-};
-
-static double finite_or_0(double value)
-{
-	return isfinite(value) ? value : 0;
-}
-
-static int put_cause(void *to, const struct project_cause *cause)
-{
-	struct cause_sink *sink = to;
-	struct rowbinary *rows = sink->rows;
-	char buf[PROJECT_REDACTED_SZ];
-
-	rowbinary__u64(rows, sink->session->id);
-	rowbinary__u32(rows, cause->rank);
-	rowbinary__str(rows, host_of(sink->session));
-	rowbinary__u16(rows, sink->day);
-	rowbinary__str(rows, cause->category);
-	rowbinary__f64(rows, finite_or_0(cause->share));
-	rowbinary__f64(rows, finite_or_0(cause->share_lo));
-	rowbinary__f64(rows, finite_or_0(cause->share_hi));
-	rowbinary__str(rows, cause->what);
-	rowbinary__str(rows, cause->kind);
-	rowbinary__str(rows, cause->role);
-	rowbinary__str(rows, projector__redacted(sink->projector, cause->type ?: "", buf));
-	rowbinary__str(rows, cause->function);
-	rowbinary__str(rows, cause->call_path);
-	rowbinary__str(rows, cause->object);
-	rowbinary__str(rows, cause->culprit);
-	rowbinary__str(rows, cause->culprit_host);
-	rowbinary__f64(rows, finite_or_0(cause->late_ns));
-	rowbinary__f64(rows, finite_or_0(cause->typical_ns));
-	rowbinary__f64(rows, finite_or_0(cause->tail_weight));
-	rowbinary__u64(rows, cause->slowest_sid);
-	rowbinary__u64(rows, sink->session->version);
-	rowbinary__end_row(rows);
-	sink->projector->stats.causes += cause->rank > 0;
-	return rows->err;
-}
-
-static int put_session_causes(struct projector *projector, struct project_session *session)
-{
-	struct project_block first = {.session = (uint32_t)(session - projector->sessions.items),
-				      .min_ts = session->min_ts};
-	struct rowbinary rows = {0};
-	struct cause_sink sink = {.projector = projector, .session = session, .rows = &rows};
-	const char **paths = calloc(session->files.cnt, sizeof(*paths));
-	int err = paths ? 0 : -ENOMEM;
-
-	projector__day(projector, &first, &sink.day);
-	for (size_t i = 0; !err && i < session->files.cnt; i++)
-		paths[i] = projector->files.items[session->files.items[i]].path;
-	/* Rank 0 says that there was an analysis, whatever it found. */
-	if (!err)
-		err = put_cause(&sink, &(struct project_cause){.rank = 0});
-	if (!err)
-		err = projector->opts.causes(projector->opts.owner, paths, session->files.cnt, put_cause, &sink);
-	free(paths);
-	if (!err)
-		err = send(projector, &rows, CAUSES);
-	else if (err != -ENOMEM && err != -ECANCELED) {
-		log_warn("session %016" PRIx64 " of %s: no causes, its analysis failed: %s", session->id,
-			 host_of(session), strerror(-err));
-		err = 0;
-	}
-	rowbinary__free(&rows);
-	if (!err)
-		session->causes_version = session->version;
-	return err;
-}
-
-/* Which versions the database has of the sessions in that table. */
-static int ask_versions(struct projector *projector, const char *table, bool causes)
+/* Which versions the database has of the sessions. */
+static int ask_versions(struct projector *projector)
 {
 	struct clickhouse_rows rows;
-	int err = sql_ask(projector->server, 2, &rows, "SELECT session, max(version) FROM %s.%s GROUP BY session",
-			  clickhouse__database(projector->server), table);
+	int err = sql_ask(projector->server, 2, &rows, "SELECT session, max(version) FROM %s.sessions GROUP BY session",
+			  clickhouse__database(projector->server));
 
 	for (size_t i = 0; !err && i < rows.row_cnt; i++) {
 		uint64_t id, version;
@@ -250,40 +170,17 @@ static int ask_versions(struct projector *projector, const char *table, bool cau
 		if (!clickhouse_u64(rows.cells[2 * i], &id) || !clickhouse_u64(rows.cells[2 * i + 1], &version))
 			err = -EBADMSG;
 		else if (idmap__find(&projector->session_ids, id, 0, &no))
-			*(causes ? &projector->sessions.items[no].causes_version
-				 : &projector->sessions.items[no].sent_version) = version;
+			projector->sessions.items[no].sent_version = version;
 	}
 	clickhouse_rows__free(&rows);
 	return err;
 }
 
-/* An analysis reads the whole session: not each time that it has grown by a block. */
-static bool is_due(const struct projector *projector, const struct project_session *session)
-{
-	return session->causes_version != session->version && session->interval_rows &&
-	       monotonic_ns() - session->grown_ts >= projector->opts.settle_ns;
-}
-
 int projector__put_state(struct projector *projector)
 {
-	bool stale = false, unexplained = false;
-	int err = 0;
+	bool stale = false;
 
-	for (size_t s = 0; s < projector->sessions.cnt; s++) {
+	for (size_t s = 0; s < projector->sessions.cnt; s++)
 		stale |= projector->sessions.items[s].sent_version != projector->sessions.items[s].version;
-		unexplained |= is_due(projector, &projector->sessions.items[s]);
-	}
-	if (stale)
-		err = ask_versions(projector, "sessions", false) ?: put_sessions(projector);
-	if (!err && unexplained && projector->opts.causes)
-		err = ask_versions(projector, "causes", true);
-	for (size_t s = 0; !err && projector->opts.causes && s < projector->sessions.cnt; s++) {
-		struct project_session *session = &projector->sessions.items[s];
-
-		if (is_due(projector, session))
-			err = projector->opts.should_stop && projector->opts.should_stop(projector->opts.owner)
-				      ? -ECANCELED
-				      : put_session_causes(projector, session);
-	}
-	return err;
+	return stale ? ask_versions(projector) ?: put_sessions(projector) : 0;
 }

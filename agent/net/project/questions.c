@@ -314,15 +314,36 @@ int question_late(struct clickhouse *server, const struct question_filter *filte
 	return sql__ask(&sql, server, 2 + WL_CATEGORY_CNT, rows);
 }
 
-/* The rows of `causes` that hold: of each session those of its latest analysis, and of these such ranks. */
-static void put_causes(struct sql *sql, const char *database, const struct question_filter *filter, const char *ranks)
+/* The rows of `segment_causes` that hold, of hours in the time: of each hour those of its latest analysis. */
+static void put_hours(struct sql *sql, const char *database, const struct question_filter *filter)
 {
 	sql__put(sql,
-		 " FROM (SELECT * FROM %s.causes WHERE rank %s AND (session, version) GLOBAL IN "
-		 "(SELECT session, max(version) FROM %s.causes GROUP BY session)",
-		 database, ranks, database);
+		 " FROM %s.segment_causes WHERE (session, hour, version) GLOBAL IN "
+		 "(SELECT session, hour, max(version) FROM %s.segment_causes GROUP BY session, hour)",
+		 database, database);
+	if (filter->since_ns)
+		sql__put(sql, " AND end_ns > %" PRIu64, filter->since_ns);
+	if (filter->until_ns)
+		sql__put(sql, " AND begin_ns < %" PRIu64, filter->until_ns);
+}
+
+#define ROOT_KEY "category, kind, role, function, object, culprit"
+
+/*
+ * Roots by session: the columns of ROOT_KEY, `late` requests by it, of `tail` in all, its words `said`, the late
+ * request `sid` that it held up most, and `seconds` that were analysed, of all causes.
+ */
+static void put_session_roots(struct sql *sql, const char *database, const struct question_filter *filter)
+{
 	/* A root's type is that of the request it worked for, which need not be the late one's. */
-	sql__put(sql, ") AS found ALL INNER JOIN ");
+	sql__put(sql, " FROM (SELECT session, " ROOT_KEY ", late, said, sid, tail, seconds FROM "
+		      "(SELECT session, " ROOT_KEY ", sum(share * tail_weight) AS late, "
+		      "argMax(what, share * tail_weight) AS said, argMax(late_sid, share * tail_weight) AS sid");
+	put_hours(sql, database, filter);
+	sql__put(sql, " AND rank > 0 GROUP BY session, " ROOT_KEY ") AS held ALL INNER JOIN "
+		      "(SELECT session, sum(tail_weight) AS tail, sum((end_ns - begin_ns) / 1000000000) AS seconds");
+	put_hours(sql, database, filter);
+	sql__put(sql, " AND rank = 0 GROUP BY session) AS analysed USING session) AS found ALL INNER JOIN ");
 	put_sessions(sql, database, filter);
 	sql__put(sql, " AS recorded USING session");
 }
@@ -332,16 +353,11 @@ int question_roots(struct clickhouse *server, const struct question_filter *filt
 {
 	struct sql sql = {0};
 
-	sql__put(&sql, "SELECT category, kind, role, function, object, culprit, uniqExact(on_host), "
-		       "sum(share * tail_weight) AS late, sum((end_max - begin_min) / 1000000000), "
-		       "argMax(what, share * tail_weight), argMax(session, share * tail_weight), "
-		       "argMax(slowest_sid, share * tail_weight), argMax(on_host, share * tail_weight), "
-		       "argMax(in_directory, share * tail_weight)");
-	put_causes(&sql, clickhouse__database(server), filter, "> 0");
-	sql__put(
-		&sql,
-		" GROUP BY category, kind, role, function, object, culprit HAVING late > 0 ORDER BY late DESC LIMIT %u",
-		limit);
+	sql__put(&sql, "SELECT " ROOT_KEY ", uniqExact(on_host), sum(late) AS all_late, sum(seconds), "
+		       "argMax(said, late), argMax(session, late), argMax(sid, late), argMax(on_host, late), "
+		       "argMax(in_directory, late)");
+	put_session_roots(&sql, clickhouse__database(server), filter);
+	sql__put(&sql, " GROUP BY " ROOT_KEY " HAVING all_late > 0 ORDER BY all_late DESC LIMIT %u", limit);
 	return sql__ask(&sql, server, QUESTION_ROOTS_COLUMNS, rows);
 }
 
@@ -350,11 +366,12 @@ int question_first_causes(struct clickhouse *server, const struct question_filte
 {
 	struct sql sql = {0};
 
-	sql__put(&sql, "SELECT on_host, what, share, session, slowest_sid, in_directory");
-	put_causes(&sql, clickhouse__database(server), filter, "= 1");
+	sql__put(&sql, "SELECT on_host, argMax(said, late), max(late) / max(tail), session, argMax(sid, late), "
+		       "any(in_directory)");
+	put_session_roots(&sql, clickhouse__database(server), filter);
 	sql__put(&sql, " WHERE on_host IN (");
 	put_names(&sql, hosts, host_cnt);
-	sql__put(&sql, ") ORDER BY on_host, end_max DESC");
+	sql__put(&sql, ") GROUP BY on_host, session ORDER BY on_host, max(end_max) DESC");
 	return sql__ask(&sql, server, QUESTION_FIRST_COLUMNS, rows);
 }
 

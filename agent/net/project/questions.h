@@ -46,7 +46,7 @@ int question_late(struct clickhouse *server, const struct question_filter *filte
 #define QUESTION_ROOTS_COLUMNS 14
 int question_roots(struct clickhouse *server, const struct question_filter *filter, uint32_t limit,
 		   struct clickhouse_rows *rows);
-/* The first cause of each recording of these hosts: host, what, share, session, sid, recording; the latest first. */
+/* The largest cause of each recording of these hosts: host, what, share, session, sid, recording; the latest first. */
 #define QUESTION_FIRST_COLUMNS 6
 int question_first_causes(struct clickhouse *server, const struct question_filter *filter, const char *const *hosts,
 			  size_t host_cnt, struct clickhouse_rows *rows);

@@ -147,6 +147,16 @@ static const struct {
 	    "ENGINE = MergeTree PARTITION BY (day, generation) ORDER BY (every, type, host, session, first)"},
 	{6, "CREATE TABLE IF NOT EXISTS %d.summed_days (day Date, generation UInt64, row_cnt UInt64, begin_min UInt64, "
 	    "begin_max UInt64) ENGINE = MergeTree ORDER BY (day, generation)"},
+	/* Causes of whole sessions: analyses make them anew, by the hour. */
+	{7, "DROP TABLE IF EXISTS %d.causes"},
+	{7, "CREATE TABLE IF NOT EXISTS %d.segment_causes (session UInt64, hour UInt32, rank UInt32, host String, day "
+	    "Date, begin_ns UInt64, end_ns UInt64, category String, share Float64, share_lo Float64, share_hi Float64, "
+	    "what String, kind String, role String, type String, function String, call_path String, object String, "
+	    "culprit String, culprit_host String, late_ns Float64, typical_ns Float64, tail_weight Float64, late_sid "
+	    "UInt64, version UInt64) ENGINE = ReplacingMergeTree(version) ORDER BY (session, hour, rank)"},
+	{7, "CREATE TABLE IF NOT EXISTS %d.late_roots (day Date, session UInt64, hour UInt32, sid UInt64, host String, "
+	    "rank UInt32, ns UInt64, latency_ns UInt64, weight Float64, version UInt64) "
+	    "ENGINE = ReplacingMergeTree(version) PARTITION BY day ORDER BY (session, hour, sid)"},
 };
 
 static void put_category_sums(struct sql *sql)

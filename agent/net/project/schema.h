@@ -7,8 +7,8 @@
  *   blocks     the stored blocks that are in `intervals`, once that is certain; one may be in it twice
  *   clocks     from a session's clock to the wall's: for blocks of it that another collector has without its anchors
  *   forgotten  a row each time that a host was forgotten: its blocks' tokens are others from then on
- *   sessions, facts, loss, causes   state of a session: of rows with the same key the one with the largest `version`
- * holds
+ *   sessions, facts, loss   state of a session: of rows with the same key the one with the largest `version` holds
+ *   segment_causes, late_roots   of an hour of a session: rows of the hour's largest `version` in segment_causes hold
  *   histograms, rollup_late, rollup_times, summed_days   sums of the rows of whole days (project_rollups.c)
  *   server_parts   the server's own table of parts; on a cluster that, and server_mutations, of a server of each shard
  *
@@ -19,7 +19,7 @@
 
 #include "net/project/clickhouse.h"
 
-#define SCHEMA_VERSION 6
+#define SCHEMA_VERSION 7
 
 /* From the first of them that has them: insert_deduplication_token. */
 #define SCHEMA_TOKENS_MAJOR 22
