@@ -34,10 +34,10 @@ static bool is_late(const struct report *report, size_t row)
 	return (double)report->dataset->latency_ns[row] >= report->tail_threshold_ns;
 }
 
-/* Of the request, how much is that cause's; 0 also where it is not known. */
+/* Of the request, how much is that cause's; 0 also where it is not known: of one whose chain was not recorded. */
 static uint64_t part_ns(const struct report *report, const struct cause *cause, size_t row)
 {
-	return cause->row_ns && report->ranked[row] ? cause->row_ns[row] : 0;
+	return cause->row_ns && (!report->ranked || report->ranked[row]) ? cause->row_ns[row] : 0;
 }
 
 /* The late request that it held up most; where that is not known of any, the slowest. */
@@ -119,14 +119,13 @@ static int put_late(const struct report *report, const struct late_row *late, co
 	return to.rank ? sink->late(sink->owner, &to) : 0;
 }
 
-/* Where the chains of who waited for whom were recorded: whose they are. */
 static int put_late_rows(const struct report *report, const struct project_sink *sink)
 {
 	VEC(struct late_row) late = {0};
 	int err = 0;
 
-	for (size_t row = 0; report->ranked && !err && row < report->dataset->row_cnt; row++)
-		if (report->ranked[row] && is_late(report, row))
+	for (size_t row = 0; !err && row < report->dataset->row_cnt; row++)
+		if (is_late(report, row))
 			err = vec_push(&late, ((struct late_row){report->dataset->latency_ns[row], row}));
 	if (!err && late.cnt)
 		qsort(late.items, late.cnt, sizeof(*late.items), compare_late);

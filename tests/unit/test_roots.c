@@ -242,6 +242,40 @@ static void late_requests_are_told_by_their_root(void)
 	test_dir__remove(&dir);
 }
 
+static int take_lock_cause(void *owner, const struct project_cause *cause)
+{
+	*(uint64_t *)owner = cause->rank == 1 ? cause->late_sid : 0;
+	return 0;
+}
+
+static int take_lock_late(void *owner, const struct project_late *late)
+{
+	CU_ASSERT(late->sid == *(uint64_t *)owner && late->rank == 1 && late->ns == 8 * MS);
+	return 0;
+}
+
+/* Without chains of who waited for whom, a cause is a category. */
+static void late_requests_are_told_by_their_category(void)
+{
+	uint64_t sid = 0;
+	const struct project_sink sink = {.cause = take_lock_cause, .late = take_lock_late, .owner = &sid};
+	struct project_segment segment = {.until_ts = PROJECT_HOUR_NS, .path_cnt = 1};
+	struct row_writer to;
+	struct test_dir dir;
+	const char *path = dir.path;
+
+	test_dir__make(&dir);
+	row_writer_open(&to, dir.path, "host", 0x99, SERVER);
+	for (uint64_t i = 1; i <= 100; i++)
+		row_put_interval(&to, i, SERVER, "tcp:80", i * 20 * MS, i * 20 * MS + (i == 77 ? 9 : 1) * MS,
+				 i == 77 ? 8 * MS : 0, 0);
+	row_writer_close(&to);
+	segment.paths = &path;
+	CU_ASSERT_EQUAL(project_causes(NULL, &segment, &sink), 0);
+	CU_ASSERT_EQUAL(sid, 77);
+	test_dir__remove(&dir);
+}
+
 /* --- two recordings, of which one has a cause that the other has not ------------------------------------------------
  */
 
@@ -1707,6 +1741,7 @@ int suite_roots(void)
 	static const struct unit_test tests[] = {
 		{"what is new is the root that differs", what_is_new_is_the_root_that_differs},
 		{"late requests are told by their root", late_requests_are_told_by_their_root},
+		{"late requests are told by their category", late_requests_are_told_by_their_category},
 		{"a profile for pprof sums to the latency", a_profile_for_pprof_sums_to_the_latency},
 		{"two causes at once are two roots", two_causes_at_once_are_two_roots},
 		{"functions vary as their samples tell", functions_vary_as_their_samples_tell},
