@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "analysis/value_judge.h"
 
+#include "analysis/value_hash.h"
 #include "analysis/value_places.h"
 #include "analysis/value_stats.h"
 #include "base/order.h"
@@ -279,11 +280,11 @@ static int take_alone(const struct value_input *input, alone_sides *alone, const
 }
 
 /*
- * The least ratio counts; of equal ones that of the greater distance, then the first.  `by_place`: as
- * value_differs_by_place() has it.
+ * The least ratio counts; of equal ones that of the greater distance, then the first.  `only_cost`: the values
+ * themselves tell nothing.
  */
 static void decide(struct value_verdict *verdict, const struct value_input *input, struct side sides[2],
-		   alone_sides *alone, bool by_place, bool is_pointer)
+		   alone_sides *alone, bool only_cost, bool is_pointer)
 {
 	verdict->ratio = verdict->distance = NAN;
 	for (int dim = 0; dim < VALUE_DIM_CNT; dim++) {
@@ -304,7 +305,7 @@ static void decide(struct value_verdict *verdict, const struct value_input *inpu
 		    distance <= (input->by_unit ? between_threads : between_normal)(alone->items, alone->cnt, dim) +
 					BETWEEN_NORMAL)
 			ratio = VALUE_DEFAULT_DISCOUNT;
-		if (by_place && dim != VALUE_DIM_COST && ratio < VALUE_DEFAULT_DISCOUNT)
+		if (only_cost && dim != VALUE_DIM_COST && ratio < VALUE_DEFAULT_DISCOUNT)
 			ratio = VALUE_DEFAULT_DISCOUNT;
 		verdict->ratios[dim] = ratio;
 		if (isnan(ratio))
@@ -469,7 +470,7 @@ int value_judge(struct value_verdict *verdict, const struct value_input *input, 
 	struct side sides[2] = {{.units = {0}}};
 	alone_sides alone = {0};
 	struct value_set normal, slow;
-	int err = 0, by_place = 0;
+	int err = 0, only_cost = 0;
 
 	for (size_t i = 0, end; i < cnt && !err; i = end) {
 		bool is_slow = input->is_slow[rows[i].profile];
@@ -484,11 +485,13 @@ int value_judge(struct value_verdict *verdict, const struct value_input *input, 
 			err = take_alone(input, &alone, facts, rows + i, end - i);
 	}
 	if (!err && input->by_unit && facts->kind != VALUE_POINTER)
-		by_place = value_differs_by_place(input, rows, cnt);
-	if (by_place < 0)
-		err = by_place;
+		only_cost = value_differs_by_place(input, rows, cnt);
+	if (!err && !only_cost)
+		only_cost = value_is_hash(input, rows, cnt);
+	if (only_cost < 0)
+		err = only_cost;
 	if (!err) {
-		decide(verdict, input, sides, &alone, by_place, facts->kind == VALUE_POINTER);
+		decide(verdict, input, sides, &alone, only_cost, facts->kind == VALUE_POINTER);
 		/* One value throughout is the same in both, also where requests are too short to tell for how long. */
 		if (isnan(verdict->ratio) && !verdict->varies && sides[0].units[VALUE_DIM_VALUE] > 0 &&
 		    sides[1].units[VALUE_DIM_VALUE] >= SLOW_UNITS_MIN)

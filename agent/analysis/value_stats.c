@@ -194,6 +194,19 @@ double value_hellinger(struct value_set *a, struct value_set *b)
 	return sqrt(fmax(0, 1 - alike));
 }
 
+double value_uniform_distance(struct value_set *set)
+{
+	double most = set->cnt ? 0 : NAN, n = (double)set->cnt;
+
+	sort(set);
+	for (size_t i = 0; i < set->cnt; i++) {
+		double at = fmin(1, fmax(0, set->points[i].value));
+
+		most = fmax(most, fmax((double)(i + 1) / n - at, at - (double)i / n));
+	}
+	return most;
+}
+
 double value_discount(struct value_set *normal, struct value_set *slow)
 {
 	struct value_set sets[2] = {*normal, *slow};

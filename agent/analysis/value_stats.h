@@ -42,6 +42,12 @@ double value_anderson_darling_critical(size_t set_cnt);
 double value_hellinger(struct value_set *a, struct value_set *b);
 
 /*
+ * Kolmogorov's distance of the set from the uniform distribution over 0 to 1, as SciPy's kstest(values, "uniform");
+ * each value counts once.  NAN where it is empty.
+ */
+double value_uniform_distance(struct value_set *set);
+
+/*
  * The discount ratio of a slow set against a normal one: the default where they do not differ at 5 %, else one minus
  * the Hellinger distance, 0 below the valid discount.  Values that only the slow set has are an anomaly: 0.  NAN where
  * the slow set is empty.

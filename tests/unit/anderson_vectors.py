@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""SciPy's k-sample Anderson-Darling statistics, as the oracle of test_value_stats.c.
+"""SciPy's statistics, k-sample Anderson-Darling and Kolmogorov-Smirnov, as the oracle of test_value_stats.c.
 
     anderson_vectors.py > anderson_vectors.def     a fixed set (needs python3-scipy)
     anderson_vectors.py answer                   of sets on stdin
+    anderson_vectors.py uniform                  of sets on stdin, against the uniform distribution over 0 to 1
 """
 import random
 import sys
@@ -52,5 +53,12 @@ def answer():
         print(repr(float(statistic)), int(differs))
 
 
+def uniform():
+    """Reads the values of a set a line, prints `STATISTIC`."""
+    from scipy.stats import kstest
+    for line in sys.stdin:
+        print(repr(float(kstest(list(map(float, line.split())), "uniform").statistic)))
+
+
 if __name__ == "__main__":
-    answer() if sys.argv[1:] == ["answer"] else vectors()
+    {"answer": answer, "uniform": uniform}.get("".join(sys.argv[1:2]), vectors)()

@@ -65,6 +65,18 @@ static void statistics_are_those_of_scipy(void)
 
 #define CASES 200
 
+/* Its answers to the sets in the file; none where it is not installed. */
+static FILE *ask_scipy(const char *what, const char *path)
+{
+	char command[200];
+
+	snprintf(command, sizeof(command),
+		 "for p in python3 /usr/bin/python3; do $p -c 'import scipy' 2>/dev/null && exec $p "
+		 "tests/unit/anderson_vectors.py %s <%s; done",
+		 what, path);
+	return popen(command, "r");
+}
+
 /* Random sets with ties, against SciPy itself where it is installed. */
 static void random_statistics_are_those_of_scipy(void)
 {
@@ -72,7 +84,7 @@ static void random_statistics_are_those_of_scipy(void)
 	static struct sets sets;
 	static const int spreads[] = {1, 3, 30, 100000};
 	uint64_t seed = (uint64_t)getpid();
-	char path[] = "/tmp/whylate-anderson-XXXXXX", command[200];
+	char path[] = "/tmp/whylate-anderson-XXXXXX";
 	int fd = mkstemp(path), differs;
 	FILE *cases = fd < 0 ? NULL : fdopen(fd, "w"), *answers;
 	double theirs;
@@ -100,11 +112,7 @@ static void random_statistics_are_those_of_scipy(void)
 		ours[c] = value_anderson_darling(sets.sets, set_cnt, midrank);
 	}
 	fclose(cases);
-	snprintf(command, sizeof(command),
-		 "for p in python3 /usr/bin/python3; do $p -c 'import scipy' 2>/dev/null && exec $p "
-		 "tests/unit/anderson_vectors.py answer <%s; done",
-		 path);
-	answers = popen(command, "r");
+	answers = ask_scipy("answer", path);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(answers);
 	for (int c = 0; c < CASES; c++) {
 		if (fscanf(answers, "%lf %d", &theirs, &differs) != 2) {
@@ -116,6 +124,47 @@ static void random_statistics_are_those_of_scipy(void)
 	}
 	pclose(answers);
 	unlink(path);
+}
+
+static void uniform_distances_are_those_of_scipy(void)
+{
+	static double ours[CASES];
+	static struct sets sets;
+	uint64_t seed = (uint64_t)getpid();
+	char path[] = "/tmp/whylate-uniform-XXXXXX";
+	int fd = mkstemp(path);
+	FILE *cases = fd < 0 ? NULL : fdopen(fd, "w"), *answers;
+	double theirs;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(cases);
+	for (int c = 0; c < CASES; c++) {
+		size_t cnt = 1 + random_next(&seed) % 60;
+		double scale = c % 3 ? 1 : 1.3, ties = c % 2 ? 10 : 1e6, values[POINTS];
+
+		for (size_t i = 0; i < cnt; i++) {
+			values[i] = floor(ties * scale * (double)(random_next(&seed) >> 11) / 0x1p53) / ties -
+				    (scale - 1) / 2;
+			fprintf(cases, "%.17g ", values[i]);
+		}
+		fprintf(cases, "\n");
+		fill(&sets, 0, values, cnt);
+		ours[c] = value_uniform_distance(&sets.sets[0]);
+	}
+	fclose(cases);
+	answers = ask_scipy("uniform", path);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(answers);
+	for (int c = 0; c < CASES; c++) {
+		if (fscanf(answers, "%lf", &theirs) != 1) {
+			CU_ASSERT_EQUAL(c, 0);
+			printf("(skipped: no SciPy for python3) ");
+			break;
+		}
+		CU_ASSERT(is_close(ours[c], theirs));
+	}
+	pclose(answers);
+	unlink(path);
+	fill(&sets, 0, NULL, 0);
+	CU_ASSERT(isnan(value_uniform_distance(&sets.sets[0])));
 }
 
 static void weights_are_numbers_of_samples(void)
@@ -188,6 +237,7 @@ int suite_value_stats(void)
 	static const struct unit_test tests[] = {
 		{"statistics are those of SciPy", statistics_are_those_of_scipy},
 		{"random statistics are those of SciPy", random_statistics_are_those_of_scipy},
+		{"uniform distances are those of SciPy", uniform_distances_are_those_of_scipy},
 		{"weights are numbers of samples", weights_are_numbers_of_samples},
 		{"Hellinger is the distance of distributions", hellinger_is_the_distance_of_distributions},
 		{"discounts are those of the paper", discounts_are_those_of_the_paper},
