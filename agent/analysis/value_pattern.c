@@ -12,6 +12,7 @@ enum sign {
 	SIGN_MOVES = 4,    /* what a loop tests has other values, or changes in other steps */
 	SIGN_MORE = 8,     /* there are many more values: those of more elements */
 	SIGN_DIFFERS = 16, /* what a loop or a condition tests is anomalous */
+	SIGN_UNSURE = 32, /* as SIGN_MOVES, but too few normal values are known to tell whether the loop goes farther */
 };
 
 /* More of them than normal profiles have, whose samples show all that there are. */
@@ -28,10 +29,21 @@ enum sign {
 /* A flag has that share of values that normal profiles do not have. */
 #define GIVEN_BEYOND 0.5
 
-static bool goes_farther(const struct value_verdict *verdict)
+static bool may_go_farther(const struct value_verdict *verdict)
 {
 	return isnan(verdict->values_beyond) || verdict->normal_cnt < RANGE_SAMPLES ||
 	       verdict->values_beyond >= RANGE_BEYOND;
+}
+
+/*
+ * Of n samples of one distribution the next one is beyond the range of the others with a probability of 2/(n + 1).  An
+ * anomaly without any normal value (NAN) is one because normal profiles lack it: there the loop made no steps.
+ */
+static bool goes_farther(const struct value_verdict *verdict)
+{
+	return may_go_farther(verdict) &&
+	       !(verdict->normal_cnt < RANGE_SAMPLES &&
+		 verdict->values_beyond < 2 / ((double)verdict->normal_cnt + 1) && !verdict->is_suspect);
 }
 
 static bool has_more(const struct value_verdict *verdict)
@@ -98,7 +110,7 @@ static bool makes_more(const struct value_variable_facts *facts, const struct va
 {
 	if (!(facts->tags & VALUE_TAG_STEP))
 		return false;
-	return facts->kind == VALUE_POINTER ? visits_more(facts, verdict) : differs && goes_farther(verdict);
+	return facts->kind == VALUE_POINTER ? visits_more(facts, verdict) : differs && may_go_farther(verdict);
 }
 
 static bool is_least(double ratio, double least)
@@ -127,21 +139,21 @@ uint8_t value_signs(const struct value_input *input, const struct value_verdict 
 	if (visits_more(&input->variables[variable], verdict))
 		return SIGN_MORE;
 	if (tags & VALUE_TAG_LOOP && differs)
-		return goes_farther(verdict) ? SIGN_MOVES : SIGN_DIFFERS;
+		return goes_farther(verdict) ? SIGN_MOVES : may_go_farther(verdict) ? SIGN_UNSURE : SIGN_DIFFERS;
 	/* Values that are compared, between those of normal profiles, are finer steps; an argument is another one. */
-	return has_more(verdict) && goes_farther(verdict) ? SIGN_MORE : SIGN_DIFFERS;
+	return has_more(verdict) && may_go_farther(verdict) ? SIGN_MORE : SIGN_DIFFERS;
 }
 
 /*
- * The rules in their order.  Where a loop of the function makes more steps, or goes through more elements, all that
- * does not change in it stays for longer with each call: that is no sign of its own.  A condition that sees more
- * elements is not wrong.
+ * The rules in their order.  Where a loop of the function is known to make more steps, or goes through more elements,
+ * all that does not change in it stays for longer with each call: that is no sign of its own.  A condition that sees
+ * more elements is not wrong.
  */
 enum value_pattern value_pattern_of(uint8_t signs)
 {
 	if (signs & SIGN_UNIFORM || (signs & SIGN_STAYS && !(signs & (SIGN_MOVES | SIGN_MORE))))
 		return VALUE_PATTERN_MISSING_CONSTRAINT;
-	if (signs & (SIGN_MOVES | SIGN_MORE))
+	if (signs & (SIGN_MOVES | SIGN_MORE | SIGN_UNSURE))
 		return VALUE_PATTERN_SCALABILITY;
 	return signs & SIGN_DIFFERS ? VALUE_PATTERN_WRONG_CONSTRAINT : VALUE_PATTERN_NONE;
 }

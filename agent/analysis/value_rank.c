@@ -247,7 +247,7 @@ static bool is_better(const struct ranker *ranker, uint32_t a, uint32_t b)
 {
 	const struct value_verdict *x = &ranker->ranking->verdicts[a], *y = &ranker->ranking->verdicts[b];
 	const struct value_variable_facts *of_x = &ranker->input->variables[a], *of_y = &ranker->input->variables[b];
-	static const uint8_t by_use[] = {VALUE_TAG_LOOP, VALUE_TAG_COND, VALUE_TAG_ARGS};
+	static const uint8_t by_use[] = {VALUE_TAG_LOOP, VALUE_TAG_COND, VALUE_TAG_STEP, VALUE_TAG_ARGS};
 
 	if (x->ratio != y->ratio)
 		return x->ratio < y->ratio;
@@ -266,8 +266,8 @@ static bool is_better(const struct ranker *ranker, uint32_t a, uint32_t b)
 }
 
 /*
- * How much an anomaly says of the function that has it: a local that its loops test, or its conditions, any other
- * local value, an address or what all functions see.
+ * How much an anomaly says of the function that has it: a local that its loops test, or its conditions, or that a loop
+ * changes; any other local value; an address or what all functions see.
  */
 static uint8_t evidence_of(const struct ranker *ranker, uint32_t variable)
 {
@@ -280,8 +280,10 @@ static uint8_t evidence_of(const struct ranker *ranker, uint32_t variable)
 	if (facts->kind == VALUE_POINTER || facts->tags & VALUE_TAG_GLOBAL)
 		return 1;
 	if (facts->tags & VALUE_TAG_LOOP)
+		return 5;
+	if (facts->tags & VALUE_TAG_COND)
 		return 4;
-	return facts->tags & VALUE_TAG_COND ? 3 : 2;
+	return facts->tags & VALUE_TAG_STEP ? 3 : 2;
 }
 
 /* Has it values, several, and normal ones to compare them with? */

@@ -4,6 +4,8 @@
 #include "analysis/value_rank.h"
 #include "unit.h"
 
+#include <string.h>
+
 enum { OUTER, INNER, OTHER, FUNCTIONS };
 enum { COUNTER, FLAG, ELEMENT, BODY, VARIABLES };
 
@@ -16,6 +18,7 @@ struct subject {
 	size_t cnt;
 	struct value_variable_facts facts[VARIABLES];
 	struct value_ranking ranking;
+	struct value_verdict verdicts[VARIABLES];
 	struct arena *arena;
 };
 
@@ -65,6 +68,7 @@ static enum value_pattern pattern_of(struct subject *subject, uint32_t function)
 	for (size_t f = 0; f < subject->ranking.function_cnt; f++)
 		if (subject->ranking.functions[f].function == function)
 			pattern = subject->ranking.functions[f].pattern;
+	memcpy(subject->verdicts, subject->ranking.verdicts, sizeof(subject->verdicts));
 	arena__free(subject->arena);
 	return pattern;
 }
@@ -139,6 +143,31 @@ static void a_loop_that_goes_on_without_progress_lacks_a_constraint(void)
 		}
 		CU_ASSERT_EQUAL(pattern_of(&subject, OUTER),
 				still ? VALUE_PATTERN_MISSING_CONSTRAINT : VALUE_PATTERN_WRONG_CONSTRAINT);
+	}
+}
+
+/*
+ * A condition's variable sticks while the loop's own one has a hundred and twenty slow samples and ten normal ones:
+ * within the range that those show, or mostly beyond it.
+ */
+static void a_loop_not_known_to_go_farther_hides_no_missing_constraint(void)
+{
+	static struct subject subject;
+
+	for (int farther = 0; farther < 2; farther++) {
+		begin(&subject);
+		for (uint32_t tick = 0; tick < 2 * TICKS; tick++) {
+			bool slow = tick >= TICKS;
+
+			add(&subject, tick, 0, OUTER, FLAG, slow ? tick / 20 % 5 : tick % 5);
+			if (slow)
+				add(&subject, tick, 0, OUTER, COUNTER, (farther ? 900 : 41) + tick * 7 % 8);
+			else if (tick % 12 == 0)
+				add(&subject, tick, 0, OUTER, COUNTER, tick / 12 * 10);
+		}
+		CU_ASSERT_EQUAL(pattern_of(&subject, OUTER),
+				farther ? VALUE_PATTERN_SCALABILITY : VALUE_PATTERN_MISSING_CONSTRAINT);
+		CU_ASSERT_EQUAL(subject.verdicts[COUNTER].normal_cnt, 10);
 	}
 }
 
@@ -241,6 +270,8 @@ int suite_value_callee(void)
 		{"finer steps are not more elements", finer_steps_are_not_more_elements},
 		{"a loop that goes on without progress lacks a constraint",
 		 a_loop_that_goes_on_without_progress_lacks_a_constraint},
+		{"a loop not known to go farther hides no missing constraint",
+		 a_loop_not_known_to_go_farther_hides_no_missing_constraint},
 		{"what normal runs never hand on is a missing constraint",
 		 what_normal_runs_never_hand_on_is_a_missing_constraint},
 		{"elements of the callee show the loop", elements_of_the_callee_show_the_loop},

@@ -529,10 +529,15 @@ static void one_heavy_normal_sample_shows_no_lack(void)
 /* `scan` calls `work`, in which all the time is spent, and both differ. */
 static void of_equal_costs_the_better_evidence_ranks_first(void)
 {
-	for (int test = 0; test < 3; test++) {
+	static const uint8_t tags[][2] = {{VALUE_TAG_COND, VALUE_TAG_COND},
+					  {VALUE_TAG_COND, VALUE_TAG_COND},
+					  {VALUE_TAG_COND, VALUE_TAG_LOOP},
+					  {VALUE_TAG_ARGS, VALUE_TAG_STEP},
+					  {VALUE_TAG_STEP, VALUE_TAG_COND}};
+
+	for (int test = 0; test < 5; test++) {
 		const struct value_variable_facts variables[] = {
-			{test == 1 ? VALUE_POINTER : VALUE_SIGNED, VALUE_TAG_COND, 8},
-			{VALUE_SIGNED, test == 2 ? VALUE_TAG_LOOP : VALUE_TAG_COND, 8}};
+			{test == 1 ? VALUE_POINTER : VALUE_SIGNED, tags[test][0], 8}, {VALUE_SIGNED, tags[test][1], 8}};
 		static struct ranked ranked;
 
 		ranked.cnt = 0;
@@ -545,8 +550,33 @@ static void of_equal_costs_the_better_evidence_ranks_first(void)
 		for (size_t i = 0; i < ranked.cnt; i++)
 			ranked.rows[i].unit = 0;
 		rank(&ranked, variables, 2);
-		/* Equal evidence: the callee; an address, or a condition against a loop: the caller. */
+		/*
+		 * Equal evidence: the callee; an address, a condition against a loop, an argument against a step, or a
+		 * step against a condition: the caller.
+		 */
 		CU_ASSERT_EQUAL(ranked.ranking.functions[0].function, test ? SCAN : WORK);
+		arena__free(ranked.arena);
+	}
+}
+
+/* Both differ as much: what a loop changes says more of it than what it hands on. */
+static void of_equal_anomalies_the_use_decides(void)
+{
+	static const uint8_t by_use[] = {VALUE_TAG_LOOP, VALUE_TAG_COND, VALUE_TAG_STEP, VALUE_TAG_ARGS, 0};
+
+	for (size_t use = 0; use + 1 < sizeof(by_use); use++) {
+		const struct value_variable_facts variables[] = {{VALUE_SIGNED, by_use[use + 1], 8},
+								 {VALUE_SIGNED, by_use[use], 8}};
+		static struct ranked ranked;
+
+		ranked.cnt = 0;
+		for (uint32_t tick = 0; tick < 2 * TICKS; tick++) {
+			add(&ranked, tick, tick >= TICKS, 0, SCAN, 0, more(tick, tick >= TICKS));
+			if (tick % 8)
+				add(&ranked, tick, tick >= TICKS, 0, SCAN, 1, more(tick, tick >= TICKS));
+		}
+		rank(&ranked, variables, 2);
+		CU_ASSERT_EQUAL(ranked.ranking.functions[0].variable, 1);
 		arena__free(ranked.arena);
 	}
 }
@@ -726,6 +756,7 @@ int suite_value_rank(void)
 		{"what differs from thread to thread is no anomaly", what_differs_from_thread_to_thread_is_no_anomaly},
 		{"what normal runs lack by chance is no anomaly", what_normal_runs_lack_by_chance_is_no_anomaly},
 		{"of equal costs the better evidence ranks first", of_equal_costs_the_better_evidence_ranks_first},
+		{"of equal anomalies the use decides", of_equal_anomalies_the_use_decides},
 		{"globals count for all frames of a tick", globals_count_for_all_frames_of_a_tick},
 		{"bytes become numbers by their type", bytes_become_numbers_by_their_type},
 		{"globals of a library say nothing of its callers", globals_of_a_library_say_nothing_of_its_callers},
