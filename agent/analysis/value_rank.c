@@ -3,6 +3,7 @@
 
 #include "analysis/value_callee.h"
 #include "analysis/value_judge.h"
+#include "analysis/value_order.h"
 #include "analysis/value_pattern.h"
 #include "analysis/value_stats.h"
 #include "base/order.h"
@@ -396,63 +397,7 @@ static void discount_function(const struct ranker *ranker, struct value_function
 	function->calibrated = (1 - function->ratio) * function->cost;
 }
 
-ORDER(compare_functions, struct value_function, BY(b->calibrated, a->calibrated), BY(b->cost, a->cost),
-      BY(a->function, b->function));
-
-ORDER(compare_evidence, struct value_function, BY(b->evidence, a->evidence), BY(a->depth, b->depth),
-      compare_functions(a, b));
-
-/*
- * A caller costs as much as its callee and what it does itself: costs this close tell neither from the other, the
- * variables do, and of equals the callee, whose anomaly is the more specific one, comes first.
- */
-#define SAME_COST 0.9
-
-static void order_by_evidence(struct value_function *functions, size_t cnt)
-{
-	for (size_t first = 0, end; first < cnt; first = end) {
-		for (end = first + 1;
-		     end < cnt && functions[end].calibrated >= SAME_COST * functions[first].calibrated;)
-			end++;
-		qsort(functions + first, end - first, sizeof(*functions), compare_evidence);
-	}
-}
-
-/*
- * Rule 4 (vProf §5.2): what costs most is normal, and only addresses were sampled in it, for how long they stay; or
- * nothing was, or nothing that ever changes.  Likewise where what differs is only handed on: it is given more, and
- * tests none of it.
- */
-static bool is_by_default(const struct ranker *ranker, const struct value_function *function)
-{
-	const struct value_verdict *verdict;
-
-	if (function->pattern != VALUE_PATTERN_NONE)
-		return false;
-	if (function->variable == VALUE_NONE)
-		return function->by == VALUE_BY_RANKS && function->ratio < VALUE_DEFAULT_DISCOUNT;
-	verdict = &ranker->ranking->verdicts[function->variable];
-	if (verdict->is_anomalous)
-		return verdict->dimension == VALUE_DIM_VALUE &&
-		       ranker->input->variables[function->variable].tags & VALUE_TAG_ARGS;
-	return !function->has_basic;
-}
-
-/* What costs most may be a callee, in which not all of the time is spent. */
-#define COSTLY 0.5
-
-static void note_default(const struct ranker *ranker, struct value_function *functions, size_t cnt)
-{
-	double most = 0;
-
-	for (size_t f = 0; f < cnt; f++)
-		most = fmax(most, functions[f].cost);
-	for (size_t f = 0; f < cnt; f++)
-		if (functions[f].cost >= COSTLY * most && is_by_default(ranker, &functions[f]))
-			functions[f].pattern = VALUE_PATTERN_SCALABILITY_BY_DEFAULT;
-}
-
-static void rank_functions(struct ranker *ranker)
+static int rank_functions(struct ranker *ranker)
 {
 	const struct value_input *input = ranker->input;
 	struct value_function *functions = ranker->ranking->functions;
@@ -491,9 +436,7 @@ static void rank_functions(struct ranker *ranker)
 		}
 	}
 	ranker->ranking->function_cnt = kept;
-	qsort(functions, kept, sizeof(*functions), compare_functions);
-	order_by_evidence(functions, kept);
-	note_default(ranker, functions, kept);
+	return value_order(ranker->ranking, input);
 }
 
 /* Costs of a function, normal and slow, while the variable was read.  False: no normal tick was then. */
@@ -571,7 +514,7 @@ int value_rank(struct value_ranking *ranking, struct value_input *input, struct 
 	}
 	if (!err) {
 		sort_rows(input, compare_ticks);
-		rank_functions(&ranker);
+		err = rank_functions(&ranker);
 	}
 	free(ranker.callees);
 	free(ranker.costs);

@@ -17,6 +17,7 @@ struct ranked {
 	struct value_row rows[8 * TICKS];
 	size_t cnt;
 	const uint32_t *bases;
+	bool is_unknown; /* the module of `work` */
 	struct value_ranking ranking;
 	struct arena *arena;
 };
@@ -28,13 +29,16 @@ static const bool profiles[] = {false, true, false, false};
 static void rank_modules(struct ranked *ranked, const struct value_variable_facts *variables, size_t variable_cnt,
 			 size_t profile_cnt, const uint32_t *variable_modules)
 {
-	static const uint32_t functions[] = {SCAN, WORK, LOG}, place_modules[] = {0, 1, 1};
+	static const uint32_t functions[] = {SCAN, WORK, LOG}, place_modules[] = {0, 1, 1},
+			      unknown[] = {0, VALUE_NONE, 1};
 	struct value_input input = {.variables = variables,
 				    .variable_cnt = variable_cnt,
 				    .bases = ranked->bases,
 				    .functions = functions,
 				    .variable_modules = variable_modules,
-				    .place_modules = variable_modules ? place_modules : NULL,
+				    .place_modules = !variable_modules    ? NULL
+						     : ranked->is_unknown ? unknown
+									  : place_modules,
 				    .function_cnt = FUNCTIONS,
 				    .rows = ranked->rows,
 				    .row_cnt = ranked->cnt,
@@ -581,6 +585,40 @@ static void of_equal_anomalies_the_use_decides(void)
 	}
 }
 
+/*
+ * `work`, of a library without variables or of none that is known, and `scan`, in which a variable differs; the library
+ * costs more, and normal runs have it less often.  Where all variables are as ever, or all is of one module, the costs
+ * decide.
+ */
+static void a_library_without_variables_ranks_behind_what_differs(void)
+{
+	static const struct value_variable_facts variable = {VALUE_SIGNED, VALUE_TAG_COND, 8};
+	static const uint32_t own_module = 0, other_module = 1;
+	static struct ranked ranked;
+
+	for (int test = -1; test < 3; test++) {
+		ranked.cnt = 0;
+		ranked.is_unknown = test < 0;
+		for (uint32_t tick = 0; tick < 2 * TICKS; tick++) {
+			bool slow = tick >= TICKS;
+
+			if (tick % 4 < (slow ? 3 : 1))
+				add(&ranked, tick, slow, 0, WORK, VALUE_NONE, 0);
+			else
+				add(&ranked, tick, slow, 0, SCAN, 0, (test == 1 ? same : more)(tick, slow));
+		}
+		/* Of the library something is sampled. */
+		if (test == 2)
+			for (uint32_t tick = 0; tick < 8; tick++)
+				add(&ranked, 3 * TICKS + tick, tick % 2, 0, LOG, 1, tick);
+		rank_modules(&ranked, (struct value_variable_facts[]){variable, variable}, 2, 2,
+			     (uint32_t[]){own_module, other_module});
+		CU_ASSERT_EQUAL(ranked.ranking.functions[0].function, test > 0 ? WORK : SCAN);
+		CU_ASSERT_EQUAL(ranked.ranking.functions[test > 0 ? 0 : 1].by, VALUE_BY_RANKS);
+		arena__free(ranked.arena);
+	}
+}
+
 /* `scan` calls `work`, in whose frames the global is read; it differs in slow ones. */
 static void add_global_of_leaf(struct ranked *ranked)
 {
@@ -757,6 +795,8 @@ int suite_value_rank(void)
 		{"what normal runs lack by chance is no anomaly", what_normal_runs_lack_by_chance_is_no_anomaly},
 		{"of equal costs the better evidence ranks first", of_equal_costs_the_better_evidence_ranks_first},
 		{"of equal anomalies the use decides", of_equal_anomalies_the_use_decides},
+		{"a library without variables ranks behind what differs",
+		 a_library_without_variables_ranks_behind_what_differs},
 		{"globals count for all frames of a tick", globals_count_for_all_frames_of_a_tick},
 		{"bytes become numbers by their type", bytes_become_numbers_by_their_type},
 		{"globals of a library say nothing of its callers", globals_of_a_library_say_nothing_of_its_callers},
