@@ -1,77 +1,71 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "target/go_table.h"
 
+#include "target/go_table_internal.h"
 #include "target/nearest.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Of the table of functions, with the functions' own entries and names. */
-#define TABLE_SZ_MAX (128ULL << 20)
-
-/* How .gopclntab begins, since Go 1.18.  Offsets are from its beginning. */
-struct header {
-	uint32_t magic;
-	uint8_t zero[2], min_instruction, pointer_sz;
-	uint64_t function_cnt, file_cnt, text_start, names_off, units_off, files_off, pcs_off, functions_off;
-};
-
 #define MAGIC_1_18 0xfffffff0
 #define MAGIC_1_20 0xfffffff1
 
-/* By which the table is in order: an offset from the text, and where the function's entry is. */
-struct place {
-	uint32_t code_off, entry_off;
-};
-
-struct table {
-	const struct elf_image *image;
-	struct header header;
-	uint64_t text_start; /* as linked */
-	char *names, *functions;
-	uint64_t names_sz, functions_sz;
-	struct elf_rows *rows;
-};
-
-static int open_table(struct table *table)
+int go_table_open(const struct elf_image *image, struct go_table *table)
 {
-	const struct elf_section *section = elf_image__section(table->image, ".gopclntab"),
-				 *text = elf_image__section(table->image, ".text");
-	struct header *header = &table->header;
+	const struct elf_section *section = elf_image__section(image, ".gopclntab"),
+				 *text = elf_image__section(image, ".text");
+	struct go_table_header *header = &table->header;
 
 	if (!section)
-		section = elf_image__section(table->image, ".data.rel.ro.gopclntab");
+		section = elf_image__section(image, ".data.rel.ro.gopclntab");
 	if (!section || !text || section->size < sizeof(*header) ||
-	    elf_image__read(table->image, section->file_off, header, sizeof(*header)) != sizeof(*header))
+	    elf_image__read(image, section->file_off, header, sizeof(*header)) != sizeof(*header))
 		return -ENOTSUP;
 	if ((header->magic != MAGIC_1_18 && header->magic != MAGIC_1_20) || header->pointer_sz != 8 ||
 	    header->functions_off >= section->size || header->names_off >= header->functions_off ||
-	    header->function_cnt >= (section->size - header->functions_off) / sizeof(struct place))
+	    header->function_cnt >= (section->size - header->functions_off) / sizeof(struct go_table_place))
 		return -ENOTSUP;
+	table->image = image;
+	table->section = section;
+	table->has_start_line = header->magic == MAGIC_1_20;
 	/* Where a program may lie anywhere, the linker fills it in later. */
 	table->text_start = header->text_start ?: text->addr;
-	table->names_sz = header->functions_off - header->names_off;
 	table->functions_sz = section->size - header->functions_off;
-	table->names =
-		elf_image__copy(table->image, section->file_off + header->names_off, table->names_sz, TABLE_SZ_MAX);
-	table->functions = elf_image__copy(table->image, section->file_off + header->functions_off, table->functions_sz,
-					   TABLE_SZ_MAX);
-	return table->names && table->functions ? 0 : errno == ENOMEM ? -ENOMEM : -ENOTSUP;
+	return go_table_part(table, header->functions_off, table->functions_sz, &table->functions);
 }
 
-/* NULL: it has none that can be told. */
-static const char *name_of(const struct table *table, const struct place *place, size_t *len)
+int go_table_part(const struct go_table *table, uint64_t off, uint64_t sz, uint8_t **bytes)
 {
+	*bytes = elf_image__copy(table->image, table->section->file_off + off, sz, GO_TABLE_SZ_MAX);
+	return *bytes ? 0 : errno == ENOMEM ? -ENOMEM : -ENOTSUP;
+}
+
+void go_table__places(const struct go_table *table, uint64_t idx, struct go_table_place places[2])
+{
+	memcpy(places, table->functions + idx * sizeof(places[0]), 2 * sizeof(places[0]));
+}
+
+struct reading {
+	struct go_table table;
+	uint8_t *names;
+	uint64_t names_sz;
+	struct elf_rows *rows;
+};
+
+/* NULL: it has none that can be told. */
+static const char *name_of(const struct reading *reading, const struct go_table_place *place, size_t *len)
+{
+	const struct go_table *table = &reading->table;
 	uint32_t entry[2]; /* where its code begins, and its name */
 	const char *name;
 
-	if (place->entry_off > table->functions_sz - sizeof(entry))
+	if (table->functions_sz < sizeof(entry) || place->entry_off > table->functions_sz - sizeof(entry))
 		return NULL;
 	memcpy(entry, table->functions + place->entry_off, sizeof(entry));
-	if (entry[1] >= table->names_sz)
+	if (entry[1] >= reading->names_sz)
 		return NULL;
-	name = table->names + entry[1];
+	name = (const char *)reading->names + entry[1];
 	*len = strnlen(name, NEAREST_NAME_MAX + 1);
 	return elf_rows_is_name(name, *len) ? name : NULL;
 }
@@ -85,13 +79,13 @@ static const struct elf_code *code_at(const struct elf_rows *rows, uint64_t addr
 }
 
 /* The next one's place bounds it; behind the last there is one of the end. */
-static int function_add(struct table *table, const struct place *place)
+static int function_add(struct reading *reading, const struct go_table_place *place)
 {
-	struct elf_rows *rows = table->rows;
-	struct elf_row row = {.addr = table->text_start + place->code_off};
+	struct elf_rows *rows = reading->rows;
+	struct elf_row row = {.addr = reading->table.text_start + place->code_off};
 	const struct elf_code *code = code_at(rows, row.addr);
 	size_t cnt = rows->addressed.cnt, len;
-	const char *name = code ? name_of(table, place, &len) : NULL;
+	const char *name = code ? name_of(reading, place, &len) : NULL;
 	uint64_t rest;
 
 	if (!name || (cnt && rows->addressed.items[cnt - 1].addr >= row.addr))
@@ -134,19 +128,24 @@ static void take_version(const struct elf_image *image, char version[ELF_ROWS_GO
 
 int go_table_read(const struct elf_image *image, struct elf_rows *rows)
 {
-	struct table table = {.image = image, .rows = rows};
-	int err = open_table(&table);
+	struct reading reading = {.rows = rows};
+	struct go_table *table = &reading.table;
+	int err = go_table_open(image, table);
 
+	if (!err) {
+		reading.names_sz = table->header.functions_off - table->header.names_off;
+		err = go_table_part(table, table->header.names_off, reading.names_sz, &reading.names);
+	}
 	take_code(image, &rows->head);
 	take_version(image, rows->head.go_version);
-	for (uint64_t i = 0; !err && i < table.header.function_cnt; i++) {
-		struct place places[2];
+	for (uint64_t i = 0; !err && i < table->header.function_cnt; i++) {
+		struct go_table_place places[2];
 
-		memcpy(places, table.functions + i * sizeof(places[0]), sizeof(places));
-		err = function_add(&table, places);
+		go_table__places(table, i, places);
+		err = function_add(&reading, places);
 	}
 	elf_rows_count(rows);
-	free(table.names);
-	free(table.functions);
+	free(reading.names);
+	free(table->functions);
 	return err;
 }

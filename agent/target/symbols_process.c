@@ -11,6 +11,7 @@
 #include "target/elf_relocs_read.h"
 #include "target/elf_symbols.h"
 #include "target/go_dwarf.h"
+#include "target/go_frames.h"
 #include "target/go_table.h"
 #include "target/symbols_child.h"
 #include "target/symbols_wire.h"
@@ -80,6 +81,17 @@ static bool send_section(const void *rows, uint64_t sz)
 	return true;
 }
 
+/* Of what is compiled, and of what Go has compiled. */
+static int frames_read(const struct elf_image *image, struct elf_rows *rows)
+{
+	int err = eh_frame_read(image, false, rows), go_err;
+
+	if (err && err != -ENOENT)
+		return err;
+	go_err = go_frames_add(image, rows);
+	return go_err ?: rows->steps.cnt ? 0 : err;
+}
+
 static int read_image(const struct symbols_table_question *question, const struct elf_image *image,
 		      struct elf_rows *rows)
 {
@@ -87,8 +99,9 @@ static int read_image(const struct symbols_table_question *question, const struc
 	case ELF_READ_SYMBOLS:
 		return elf_dynamic_read(image, rows);
 	case ELF_READ_FUNCTIONS:
+		return eh_frame_read(image, true, rows);
 	case ELF_READ_FRAMES:
-		return eh_frame_read(image, question->what == ELF_READ_FUNCTIONS, rows);
+		return frames_read(image, rows);
 	case ELF_READ_GO:
 		return go_table_read(image, rows);
 	case ELF_READ_DATUM:

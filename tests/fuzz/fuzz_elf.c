@@ -9,6 +9,7 @@
 #include "target/elf_file.h"
 #include "target/elf_relocs_read.h"
 #include "target/elf_symbols.h"
+#include "target/go_frames.h"
 #include "target/go_table.h"
 #include "target/usdt_notes.h"
 #include "target/variable_read.h"
@@ -65,6 +66,8 @@ static void check_rows(int fd, const char *path, size_t sz)
 		return;
 	check_answer(eh_frame_read(image, false, &rows), &rows, sz);
 	check_answer(eh_frame_read(image, true, &rows), &rows, sz);
+	check_answer(eh_frame_read(image, false, &rows) ?: go_frames_add(image, &rows), &rows, sz);
+	check_answer(go_frames_add(image, &rows), &rows, sz);
 	check_answer(go_table_read(image, &rows), &rows, sz);
 	check_answer(elf_relocs_read(image, &rows), &rows, sz);
 	check_answer(usdt_notes_read(image, &rows), &rows, sz);

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 int unit_suite(const char *name, const struct unit_test *tests, unsigned test_cnt)
 {
@@ -16,6 +17,21 @@ int unit_suite(const char *name, const struct unit_test *tests, unsigned test_cn
 		if (!CU_add_test(suite, tests[i].name, tests[i].run))
 			return CU_get_error();
 	return 0;
+}
+
+bool unit_go_subject(const char *name, char *path, size_t sz)
+{
+	ssize_t len = readlink("/proc/self/exe", path, sz - 1);
+	char *slash;
+
+	path[len > 0 ? len : 0] = '\0';
+	slash = strrchr(path, '/');
+	if (slash)
+		snprintf(slash + 1, sz - (size_t)(slash + 1 - path), "%s", name);
+	if (!access(path, X_OK))
+		return true;
+	printf("\n    skipped: %s is not there: no go in PATH when the tests were built ", name);
+	return false;
 }
 
 /* Is the suite's line of suites.def named, or none? The suites that are not do not count as failures. */

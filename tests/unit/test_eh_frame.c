@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* What whylate-symbols reads of .eh_frame: the same as libdw does, and nothing impossible. */
+#include "base/bytes.h"
 #include "base/vec.h"
 #include "target/eh_frame.h"
+#include "target/elf_file.h"
 #include "target/elf_rows.h"
+#include "target/go_frames.h"
 #include "unit.h"
 
 #include <dwarf.h>
 #include <elfutils/libdw.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <link.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* --- as libdw reads it -------------------------------------------------------------------------------------------- */
@@ -190,6 +196,115 @@ static void what_has_none_says_so(void)
 	close(text_fd);
 }
 
+/* --- Go ----------------------------------------------------------------------------------------------------------- */
+
+struct go_oracle {
+	struct oracle oracle;
+	size_t starts, unknown, assembly; /* rules that say there is no caller; none; of assembly with a frame */
+};
+
+/* What .debug_frame has of the row at that address; where it ends.  Each is of one function. */
+static uint64_t compare_go_row(struct go_oracle *go, uint64_t addr, uint64_t end, bool is_assembly)
+{
+	const struct frame_rule *rule = eh_frame__rule(go->oracle.frame, addr);
+	const struct unwind_where *lines = rule ? eh_frame__lines(go->oracle.frame, rule) : NULL;
+	Dwarf_Addr row_begin = 0, row_end = 0;
+	Dwarf_Frame *frame;
+	bool signal;
+
+	if (dwarf_cfi_addrframe(go->oracle.cfi, addr, &frame))
+		return end;
+	dwarf_frame_info(frame, &row_begin, &row_end, &signal);
+	row_end = row_end > addr && row_end < end ? row_end : end;
+	if (!rule) {
+		go->unknown++;
+	} else if (rule->is_start) {
+		go->starts++;
+	} else {
+		go->oracle.rows++;
+		go->assembly += is_assembly && rule->cfa.off > EH_ENTRY_SP;
+		if (!cfa_is_same(&go->oracle, &rule->cfa, frame) ||
+		    eh_frame__rule(go->oracle.frame, row_end - 1) != rule ||
+		    (EH_ENTRY_SP && lines[rule->line_cnt - 1].off != -EH_ENTRY_SP))
+			go->oracle.wrong++;
+	}
+	free(frame);
+	return row_end;
+}
+
+static void frames_of_go_are_as_its_debugging_information_has_them(void)
+{
+	struct go_oracle go = {0};
+	const struct elf_function *functions;
+	struct elf_file *file;
+	char path[PATH_MAX];
+	Dwarf *dwarf;
+	size_t cnt;
+	int fd;
+
+	if (!unit_go_subject("go-subject-plain", path, sizeof(path)))
+		return;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	file = elf_file__open(path);
+	dwarf = dwarf_begin(fd, DWARF_C_READ);
+	go.oracle.frame = eh_frame__read(fd, false);
+	CU_ASSERT_FATAL(file && dwarf && go.oracle.frame);
+	go.oracle.cfi = dwarf_getcfi(dwarf);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(go.oracle.cfi);
+	cnt = elf_file__by_addr(file, &functions);
+	for (size_t i = 0; i < cnt; i++)
+		for (uint64_t addr = functions[i].addr, end = addr + functions[i].size; addr < end;)
+			addr = compare_go_row(&go, addr, end, !strcmp(functions[i].name, "runtime.asyncPreempt.abi0"));
+	CU_ASSERT(go.oracle.rows > 3000);
+	CU_ASSERT_EQUAL(go.oracle.wrong, 0);
+	CU_ASSERT(go.starts > 2 && go.starts < 100);
+	CU_ASSERT(go.unknown > 0 && go.unknown < 200);
+	CU_ASSERT(go.assembly > 0);
+	eh_frame__free((struct eh_frame *)go.oracle.frame);
+	elf_file__free(file);
+	dwarf_end(dwarf);
+	close(fd);
+}
+
+/* What a damaged table says is what the agent takes, or nothing. */
+static void tables_of_go_are_not_trusted(void)
+{
+	static const uint64_t values[] = {0, 1, 0x7f, 0x80, UINT32_MAX, INT64_MAX, UINT64_MAX};
+	const struct elf_section *section;
+	struct elf_image *image;
+	char path[PATH_MAX];
+	struct stat file;
+	uint8_t *bytes;
+
+	if (!unit_go_subject("go-subject-stripped", path, sizeof(path)))
+		return;
+	image = elf_image__open(path);
+	section = image ? elf_image__section(image, ".gopclntab") : NULL;
+	CU_ASSERT_FATAL(section && section->size > 4096 && !stat(path, &file));
+	bytes = elf_image__copy(image, 0, (uint64_t)file.st_size, UINT64_MAX);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(bytes);
+	/* The header's words, and the first functions' places and entries. */
+	for (size_t at = 8; at < 4096; at += at < 72 ? 8 : 250) {
+		uint64_t off = section->file_off + (at < 72 ? at : get_le(bytes + section->file_off + 64, 8) + at), was;
+		int damaged = memfd_create("go", MFD_CLOEXEC);
+		struct elf_rows rows = {0};
+		struct elf_image *its;
+
+		memcpy(&was, bytes + off, sizeof(was));
+		memcpy(bytes + off, &values[at / 8 % (sizeof(values) / sizeof(values[0]))], sizeof(was));
+		CU_ASSERT_EQUAL_FATAL(write(damaged, bytes, (size_t)file.st_size), file.st_size);
+		memcpy(bytes + off, &was, sizeof(was));
+		its = elf_image__of(damaged);
+		CU_ASSERT_PTR_NOT_NULL_FATAL(its);
+		CU_ASSERT_EQUAL(go_frames_add(its, &rows), 0);
+		CU_ASSERT_EQUAL(elf_rows_check(&rows), 0);
+		elf_rows_free(&rows);
+		elf_image__free(its);
+	}
+	free(bytes);
+	elf_image__free(image);
+}
+
 /* --- answers ------------------------------------------------------------------------------------------------------ */
 
 static struct frame_function frames[2];
@@ -275,6 +390,9 @@ int suite_eh_frame(void)
 {
 	static const struct unit_test tests[] = {
 		{"every row is as libdw reads it", every_row_is_as_libdw_reads_it},
+		{"frames of Go are as its debugging information has them",
+		 frames_of_go_are_as_its_debugging_information_has_them},
+		{"tables of Go are not trusted", tables_of_go_are_not_trusted},
 		{"what has none says so", what_has_none_says_so},
 		{"rows are not trusted", rows_are_not_trusted},
 	};

@@ -95,22 +95,6 @@ static void versions_that_are_not_known_are_refused(void)
 
 /* --- programs ----------------------------------------------------------------------------------------------------- */
 
-/* Beside this program; false, and said: no Go when it was built. */
-static bool subject(const char *name, char *path, size_t sz)
-{
-	ssize_t len = readlink("/proc/self/exe", path, sz - 1);
-	char *slash;
-
-	path[len > 0 ? len : 0] = '\0';
-	slash = strrchr(path, '/');
-	if (slash)
-		snprintf(slash + 1, sz - (size_t)(slash + 1 - path), "%s", name);
-	if (!access(path, X_OK))
-		return true;
-	printf("\n    skipped: %s is not there: no go in PATH when the tests were built ", name);
-	return false;
-}
-
 struct running {
 	pid_t pid;
 	int in, out;
@@ -182,7 +166,7 @@ static void dwarf_and_version_agree(void)
 	const char *why;
 	char path[512], comm[16];
 
-	if (!subject("go-subject", path, sizeof(path)))
+	if (!unit_go_subject("go-subject", path, sizeof(path)))
 		return;
 	CU_ASSERT_EQUAL_FATAL(open_program(path, &go, &why), 0);
 	CU_ASSERT_TRUE(go_runtime__by_dwarf(go));
@@ -226,10 +210,10 @@ static void a_stripped_program_is_known_by_its_version(void)
 	char path[512];
 	const char *why;
 
-	if (!subject("go-subject", path, sizeof(path)))
+	if (!unit_go_subject("go-subject", path, sizeof(path)))
 		return;
 	CU_ASSERT_EQUAL_FATAL(open_program(path, &whole, &why), 0);
-	if (!subject("go-subject-stripped", path, sizeof(path)))
+	if (!unit_go_subject("go-subject-stripped", path, sizeof(path)))
 		return;
 	CU_ASSERT_EQUAL_FATAL(open_program(path, &stripped, &why), 0);
 	CU_ASSERT_FALSE(go_runtime__by_dwarf(stripped));
@@ -316,7 +300,7 @@ static void dwarf_that_lies_is_refused(void)
 	};
 	char path[512];
 
-	if (!subject("go-subject-plain", path, sizeof(path)))
+	if (!unit_go_subject("go-subject-plain", path, sizeof(path)))
 		return;
 	for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
 		struct forgery forgery;
@@ -339,7 +323,7 @@ static void a_stripped_program_of_an_unknown_version_is_refused(void)
 	const char *why = "";
 	char path[512];
 
-	if (!subject("go-subject-stripped", path, sizeof(path)))
+	if (!unit_go_subject("go-subject-stripped", path, sizeof(path)))
 		return;
 	CU_ASSERT_FATAL(forgery_begin(&forgery, path));
 	CU_ASSERT_TRUE(forge(&forgery, "go1.", "go7.", 4) > 0);
@@ -394,7 +378,7 @@ static void a_forged_table_is_survived(void)
 	const char *why;
 	char path[512];
 
-	if (!subject("go-subject-stripped", path, sizeof(path)))
+	if (!unit_go_subject("go-subject-stripped", path, sizeof(path)))
 		return;
 	CU_ASSERT_FATAL(forgery_begin(&forgery, path));
 	CU_ASSERT_EQUAL(mapped_open(&forgery, &why), 0);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include "target/elf_file.h"
 #include "target/unwind.h"
 #include "target/unwind_module.h"
 #include "target/unwind_rules.h"
@@ -9,12 +10,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <gelf.h>
+#include <limits.h>
 #include <link.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Too large for a stack that is itself to be copied. */
@@ -266,6 +269,66 @@ static void leaves_without_frames_are_left(void)
 }
 #endif
 
+/* The code of a Go program as if it were mapped here; NULL: it cannot be read. */
+static struct unwinder *unwinder_of_go(const char *path, const struct elf_file *file)
+{
+	const struct elf_code *code = &elf_file__head(file)->code[0];
+	target_mappings mappings = {0};
+	struct target_mapping mapping = {.exec = true, .file_off = code->file_off & ~4095ULL};
+	struct unwinder *unwinder = NULL;
+	struct stat stat_of;
+
+	CU_ASSERT_EQUAL_FATAL(stat(path, &stat_of), 0);
+	mapping.start = code->addr & ~4095ULL;
+	mapping.end = code->addr + code->sz;
+	mapping.dev = stat_of.st_dev;
+	mapping.ino = stat_of.st_ino;
+	mapping.path = strdup(path);
+	CU_ASSERT_EQUAL_FATAL(vec_push(&mappings, mapping), 0);
+	CU_ASSERT_EQUAL_FATAL(unwinder__new(getpid(), &mappings, &unwinder), 0);
+	return unwinder;
+}
+
+/* Go's assembly may use the frame pointer as it likes: the size of its frame leads to its caller. */
+static void assembly_of_go_is_left_without_frame_pointer(void)
+{
+	const struct elf_function *leaf, *first;
+	const struct unwind_rule *rule = NULL;
+	struct unwinder *unwinder;
+	struct elf_file *file;
+	uint64_t pc, caller;
+	char path[PATH_MAX];
+	enum unwind_end end;
+
+	if (!unit_go_subject("go-subject-plain", path, sizeof(path)))
+		return;
+	file = elf_file__open(path);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(file);
+	unwinder = unwinder_of_go(path, file);
+	leaf = elf_file__find(file, "runtime.asyncPreempt.abi0");
+	first = elf_file__find(file, "runtime.goexit.abi0");
+	CU_ASSERT_FATAL(leaf && first);
+	for (pc = leaf->addr; pc < leaf->addr + leaf->size; pc++) {
+		rule = unwinder__rule(unwinder, pc);
+		if (rule && rule->cfa.off > 64 && rule->cfa.off < (int64_t)sizeof(view.stack))
+			break;
+	}
+	CU_ASSERT_FATAL(pc < leaf->addr + leaf->size);
+	memset(&view, 0, sizeof(view));
+	memset(view.regs, 0x47, sizeof(view.regs));
+	view.stack_sz = (size_t)rule->cfa.off;
+	view.regs[WL_STACK_REG_PC] = pc;
+	view.regs[WL_STACK_REG_SP] = 0xc000040000;
+	caller = first->addr + 1;
+	memcpy(view.stack + (EH_ENTRY_SP ? rule->cfa.off - EH_ENTRY_SP : 0), &caller, sizeof(caller));
+	CU_ASSERT_EQUAL(unwind(unwinder, &end), 2);
+	CU_ASSERT_EQUAL(frames[1].pc, caller);
+	CU_ASSERT_EQUAL(frames[1].how, UNWIND_BY_CFI);
+	CU_ASSERT_EQUAL(end, UNWIND_START);
+	unwinder__free(unwinder);
+	elf_file__free(file);
+}
+
 static void nonsense_ends_at_once(void)
 {
 	struct unwinder *unwinder = open_own();
@@ -463,6 +526,7 @@ int suite_unwind(void)
 		{"a stack that is cut is said to be", a_stack_that_is_cut_is_said_to_be},
 		{"depth is bounded", depth_is_bounded},
 		{"code without CFI is guessed at", code_without_cfi_is_guessed_at},
+		{"assembly of Go is left without frame pointer", assembly_of_go_is_left_without_frame_pointer},
 		{"nonsense ends at once", nonsense_ends_at_once},
 #if defined(__x86_64__)
 		{"leaves without frames are left", leaves_without_frames_are_left},

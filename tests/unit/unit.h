@@ -5,6 +5,8 @@
 #define WHYLATE_TESTS_UNIT_H
 
 #include <CUnit/CUnit.h>
+#include <stdbool.h>
+#include <stddef.h>
 
 struct unit_test {
 	const char *name;
@@ -13,6 +15,8 @@ struct unit_test {
 
 /* Adds a suite; returns 0 or a CUnit error. */
 int unit_suite(const char *name, const struct unit_test *tests, unsigned test_cnt);
+/* The path of a Go program beside this one; false, and printed: there was no Go when it was built. */
+bool unit_go_subject(const char *name, char *path, size_t sz);
 
 #define SUITE(name) int suite_##name(void);
 #include "suites.def"
