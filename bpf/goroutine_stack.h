@@ -95,6 +95,7 @@ static __always_inline bool goroutine__send_stack(struct stack_cpu *scratch, con
 	record->state = wait_state(goroutine->wait);
 	record->flags = WL_STACK_WAITS;
 	record->kernel_cnt = 0;
+	record->exe_ino = record->exe_start = record->mmap_base = 0;
 	for (int i = 0; i < WL_STACK_REGS; i++)
 		record->regs[i] = 0;
 	record->regs[DWARF_RBP] = regs->bp;

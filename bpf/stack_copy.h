@@ -256,9 +256,15 @@ static __always_inline u32 copy_user(struct stack_cpu *scratch, struct task_stru
 	u64 sp, sz = stack_controls.max_sz;
 	u32 got = 0;
 
+	record->exe_ino = record->exe_start = record->mmap_base = 0;
 	if (!regs || !has_user_stack(task)) {
 		record->flags |= WL_STACK_NO_USER;
 	} else {
+		if (which == SCRATCH_SAMPLE) {
+			record->exe_ino = BPF_CORE_READ(task, mm, exe_file, f_inode, i_ino);
+			record->exe_start = BPF_CORE_READ(task, mm, start_code);
+			record->mmap_base = BPF_CORE_READ(task, mm, mmap_base);
+		}
 		if (sz > WL_STACK_SZ_MAX)
 			sz = WL_STACK_SZ_MAX;
 		sp = copy_registers(record->regs, regs);

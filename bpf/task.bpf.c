@@ -89,11 +89,33 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	return 0;
 }
 
+struct linux_binprm___path {
+	const char *interp;
+} __attribute__((preserve_access_index));
+
+/* By which the agent finds the file of a program that ends before its mappings are read. */
+static __always_inline void program__send(struct task_struct *task, struct linux_binprm___path *bprm)
+{
+	struct wl_program_record *record = ring__reserve(WL_LOSS_TASK, WL_RECORD_PROGRAM, sizeof(*record));
+
+	if (!record)
+		return;
+	record->ts = bpf_ktime_get_ns();
+	record->ino = BPF_CORE_READ(task, mm, exe_file, f_inode, i_ino);
+	record->pid = task->tgid;
+	record->parent_pid = BPF_CORE_READ(task, real_parent, tgid);
+	__builtin_memset(record->path, 0, sizeof(record->path));
+	bpf_probe_read_kernel_str(record->path, sizeof(record->path), BPF_CORE_READ(bprm, interp));
+	ring__submit(record);
+}
+
 SEC("tp_btf/sched_process_exec")
-int BPF_PROG(on_exec, struct task_struct *task)
+int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm___path *bprm)
 {
 	struct thread *thread = thread_of(task);
 
+	if (cfg_knobs.stacks && (thread || !at_rest()))
+		program__send(task, bprm);
 	if (!thread)
 		return 0;
 	/* Its stack is another one now. */

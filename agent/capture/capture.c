@@ -42,6 +42,7 @@ static int on_record(void *owner, const void *record, size_t sz)
 		[WL_RECORD_BRIEF] = sizeof(struct wl_brief_record),
 		[WL_RECORD_STACK] = sizeof(struct wl_stack_record),
 		[WL_RECORD_STACK_WAIT] = sizeof(struct wl_stack_wait_record),
+		[WL_RECORD_PROGRAM] = sizeof(struct wl_program_record),
 		[WL_RECORD_PYTHON] = sizeof(struct wl_python_record),
 		[WL_RECORD_VALUES] =
 			sizeof(struct wl_values_record) - WL_VALUE_WORDS_MAX * sizeof(struct wl_value_word),

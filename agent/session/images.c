@@ -4,8 +4,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/vec.h"
+#include "session/past_program.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +27,9 @@
 /* Processes of which the names of JIT code are known at a time: each takes half a megabyte and more. */
 #define MADE_MAX 16
 
+/* Programs whose files can be found by their path, the last so many. */
+#define FILES_MAX 32
+
 struct images {
 	struct images_opts opts;
 	struct image *images[IMAGES_MAX]; /* the target's first */
@@ -35,6 +40,11 @@ struct images {
 		uint64_t dev, ino;
 	} too_large[TOO_LARGE_MAX];
 	uint32_t too_large_cnt;
+	struct {
+		uint64_t ino;
+		char path[PATH_MAX];
+	} files[FILES_MAX];
+	uint32_t file_cnt;
 };
 
 static size_t heap_sz(void)
@@ -53,19 +63,13 @@ static const struct target_mapping *first_code(const target_mappings *mappings)
 	return NULL;
 }
 
-/* Where a JIT compiler keeps what it makes, that may be a file without a name: nothing is read from there. */
-static bool is_made_code(const struct target_mapping *mapping)
-{
-	return !strncmp(mapping->path, "/memfd:", 7);
-}
-
 static bool is_too_large(const struct images *images, const target_mappings *mappings)
 {
 	const struct target_mapping *code = first_code(mappings);
 	uint64_t code_sz = 0;
 
 	for (size_t i = 0; i < mappings->cnt; i++)
-		if (mappings->items[i].exec && mappings->items[i].ino && !is_made_code(&mappings->items[i]))
+		if (mappings->items[i].exec && mappings->items[i].ino && !mapping_is_made_code(&mappings->items[i]))
 			code_sz += mappings->items[i].end - mappings->items[i].start;
 	if (code_sz > CODE_SZ_MAX)
 		return true;
@@ -85,10 +89,17 @@ static void image__free(struct image *image)
 	free(image);
 }
 
-/* Takes the mappings.  0 or -errno. */
-static int image__new(struct images *images, pid_t pid, target_mappings *mappings, struct image **made)
+static int open_program(struct images *images, struct image *image, pid_t pid, const target_mappings *mappings)
 {
-	struct program_opts program_opts = {.debuginfo_dir = images->opts.debuginfo_dir, .names_only = true};
+	struct program_opts opts = {.debuginfo_dir = images->opts.debuginfo_dir, .names_only = true};
+
+	return image->is_past ? program__open_mapped(pid, mappings, &opts, &image->program)
+			      : program__open(pid, &opts, &image->program);
+}
+
+/* Takes the mappings; of a process that has ended `pid` is the target.  0 or -errno. */
+static int image__new(struct images *images, pid_t pid, bool is_past, target_mappings *mappings, struct image **made)
+{
 	struct image *image = calloc(1, sizeof(*image));
 	const struct target_mapping *code;
 	int err;
@@ -97,6 +108,7 @@ static int image__new(struct images *images, pid_t pid, target_mappings *mapping
 		target_mappings_free(mappings);
 		return -ENOMEM;
 	}
+	image->is_past = is_past;
 	image->runtime = runtime_of(mappings, NULL);
 	code = first_code(mappings);
 	if (code) {
@@ -108,10 +120,10 @@ static int image__new(struct images *images, pid_t pid, target_mappings *mapping
 		free(image);
 		return err;
 	}
-	if (pid == images->opts.pid && images->opts.program) {
+	if (pid == images->opts.pid && images->opts.program && !is_past) {
 		image->program = images->opts.program;
 	} else {
-		err = program__open(pid, &program_opts, &image->program);
+		err = open_program(images, image, pid, unwinder__mappings(image->unwinder));
 		image->own_program = !err;
 		if (err) {
 			log_debug("no symbols of process %d: %s", pid, strerror(-err));
@@ -216,7 +228,8 @@ static int find_image(struct images *images, const struct image_process *process
 	if (err)
 		return err;
 	for (int i = 0; i < IMAGES_MAX; i++) {
-		if (!images->images[i] || !unwinder__fits(images->images[i]->unwinder, &mappings))
+		if (!images->images[i] || images->images[i]->is_past ||
+		    !unwinder__fits(images->images[i]->unwinder, &mappings))
 			continue;
 		target_mappings_free(&mappings);
 		*found = images->images[i];
@@ -241,7 +254,7 @@ static int find_image(struct images *images, const struct image_process *process
 		return -EFBIG;
 	}
 	place = room_for_image(images);
-	err = image__new(images, pid, &mappings, place);
+	err = image__new(images, pid, false, &mappings, place);
 	*found = *place;
 	return err;
 }
@@ -362,6 +375,97 @@ void images__changed(struct images *images, pid_t pid)
 		drop_names(images, &images->processes.items[i]);
 		images->processes.items[i--] = images->processes.items[--images->processes.cnt];
 	}
+}
+
+/* --- programs that have ended ------------------------------------------------------------------------------------- */
+
+void images__ran(struct images *images, const struct wl_program_record *record)
+{
+	uint32_t i;
+
+	for (i = 0; i < FILES_MAX; i++)
+		if (record->ino && images->files[i].ino == record->ino)
+			return;
+	i = images->file_cnt++ % FILES_MAX;
+	images->files[i].ino = past_program_path(record, images->files[i].path) ? record->ino : 0;
+}
+
+void images__met(struct image *image, const struct wl_stack_record *record)
+{
+	if (!image->start && image->ino == record->exe_ino) {
+		image->start = record->exe_start;
+		image->base = record->mmap_base;
+	}
+}
+
+static struct image *find_program(const struct images *images, uint64_t ino, bool is_past)
+{
+	struct image *found = NULL;
+
+	for (int i = 0; i < IMAGES_MAX; i++) {
+		struct image *image = images->images[i];
+
+		if (image && image->is_past == is_past && image->ino == ino && image->start &&
+		    (!found || image->has_libraries))
+			found = image;
+	}
+	return found;
+}
+
+static int map_program(const struct images *images, const struct image *like, const struct wl_stack_record *record,
+		       target_mappings *mappings)
+{
+	int err = -ENOENT;
+
+	if (like)
+		err = past_map_as(like, record, mappings);
+	for (uint32_t i = 0; !like && i < FILES_MAX; i++)
+		if (images->files[i].ino == record->exe_ino)
+			err = past_map_file(images->opts.pid, images->files[i].path, record, mappings);
+	if (!err && (!mappings->cnt || is_too_large(images, mappings)))
+		err = -ENOENT;
+	if (err)
+		target_mappings_free(mappings);
+	return err;
+}
+
+static int move(struct image *image, const struct wl_stack_record *record)
+{
+	target_mappings mappings = {0};
+	int err = past_map_as(image, record, &mappings);
+
+	if (!err)
+		err = unwinder__move(image->unwinder, &mappings);
+	else
+		target_mappings_free(&mappings);
+	if (!err && image->program)
+		err = program__move(image->program, unwinder__mappings(image->unwinder));
+	return err;
+}
+
+struct image *images__past(struct images *images, const struct wl_stack_record *record)
+{
+	struct image *image = find_program(images, record->exe_ino, true), **place;
+	const struct image *like = find_program(images, record->exe_ino, false);
+	target_mappings mappings = {0};
+	bool has_libraries = like != NULL;
+
+	if (!record->exe_ino || !record->exe_start)
+		return NULL;
+	if ((!image || (like && !image->has_libraries)) && !map_program(images, like, record, &mappings)) {
+		place = room_for_image(images);
+		if (image__new(images, images->opts.pid, true, &mappings, place))
+			return NULL;
+		image = *place;
+		image->ino = record->exe_ino;
+		image->has_libraries = has_libraries;
+	} else if (!image ||
+		   ((image->start != record->exe_start || image->base != record->mmap_base) && move(image, record))) {
+		return NULL;
+	}
+	image->start = record->exe_start;
+	image->base = record->mmap_base;
+	return image;
 }
 
 struct image *images__target(const struct images *images)

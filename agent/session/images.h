@@ -13,6 +13,8 @@
 #include "target/runtime.h"
 #include "target/unwind.h"
 
+#include <limits.h>
+
 /* The code of one or more processes. */
 struct image {
 	struct unwinder *unwinder;
@@ -21,7 +23,13 @@ struct image {
 	enum runtime runtime;
 	uint64_t used_ts;
 	uint64_t dev, ino; /* of its first code */
-	size_t sz;         /* what naming its stacks has taken of the heap, about; not counted for the target's */
+	/*
+	 * Where the program and its libraries were mapped (exe_start and mmap_base of a stack), 0: not known.  An image
+	 * of processes that have ended (`is_past`) is moved to where each had it.
+	 */
+	uint64_t start, base;
+	bool is_past, has_libraries;
+	size_t sz; /* what naming its stacks has taken of the heap, about; not counted for the target's */
 };
 
 struct image_process {
@@ -60,6 +68,16 @@ void images__used(struct images *images, struct image_process *process, uint64_t
 int images__look_again(struct images *images, struct image_process *process);
 /* The process has another program than before, or is gone. */
 void images__changed(struct images *images, pid_t pid);
+/* The process runs that program from now on. */
+void images__ran(struct images *images, const struct wl_program_record *record);
+/*
+ * Of a process that has ended before its mappings were read: its program where the stack's record says, with the
+ * libraries that another process of the same program had.  NULL: the program is not known, or out of memory.  Valid
+ * until the next call.
+ */
+struct image *images__past(struct images *images, const struct wl_stack_record *record);
+/* The stack is of a living process of the image. */
+void images__met(struct image *image, const struct wl_stack_record *record);
 /* The target's own; NULL: it could not be looked at. */
 struct image *images__target(const struct images *images);
 /* The name of code that the process made itself, at that time; NULL: none is known.  Valid until the next call. */

@@ -34,6 +34,7 @@ static const sink_take sinks[WL_RECORD_KIND_CNT][SINKS_MAX] = {
 	[WL_RECORD_STACK_WAIT] = {recording_samples_take},
 	[WL_RECORD_PYTHON] = {recording_samples_take},
 	[WL_RECORD_VALUES] = {recording_samples_take},
+	[WL_RECORD_PROGRAM] = {recording_samples_take},
 };
 
 static size_t record_words(const struct wl_record_header *header)

@@ -90,6 +90,10 @@ int stacks__take(struct stacks *stacks, const struct wl_record_header *header)
 
 	if (stacks->ended)
 		return 0;
+	if (header->kind == WL_RECORD_PROGRAM) {
+		images__ran(stacks->images, (const struct wl_program_record *)header);
+		return 0;
+	}
 	if (header->kind == WL_RECORD_PYTHON) {
 		take_python(stacks, (const struct wl_python_record *)header);
 		return 0;

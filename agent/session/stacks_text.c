@@ -355,6 +355,27 @@ static int unwind_as_target(struct stacks *stacks, const struct wl_stack_record 
 	return *text ? 0 : -ENOMEM;
 }
 
+/* Likewise of another program: where the record says that it began. */
+static int unwind_past(struct stacks *stacks, const struct wl_stack_record *record, struct stack_text **text)
+{
+	struct unwind_input input = {.regs = record->regs, .stack = record->stack, .stack_sz = record->stack_sz};
+	struct image_process like = {.pid = (pid_t)record->pid, .image = images__past(stacks->images, record)};
+	struct unwind_frame frames[UNWIND_FRAMES_MAX];
+	enum unwind_end end;
+	size_t cnt;
+
+	if (!like.image)
+		return 0;
+	cnt = unwinder__frames(like.image->unwinder, &input, frames, &end);
+	for (size_t i = 0; i < cnt; i++)
+		if (unwinder__is_made(like.image->unwinder, unwind_frame_addr(&frames[i])))
+			return 0;
+	if (cnt > 1 || unwinder__is_code(like.image->unwinder, frames[0].pc))
+		*text = text_of(stacks, &like, record, frames, cnt, end);
+	images__used(stacks->images, &like, record->ts);
+	return 0;
+}
+
 int stacks__user_text(struct stacks *stacks, const struct wl_stack_record *record, struct stack_text **text,
 		      struct stack_values **values)
 {
@@ -369,9 +390,16 @@ int stacks__user_text(struct stacks *stacks, const struct wl_stack_record *recor
 	}
 	err = images__process(stacks->images, (pid_t)record->pid, &process);
 	if (!err && process->image)
-		err = unwind(stacks, process, record, text, values);
-	else if (!err)
+		images__met(process->image, record);
+	/* It may have ended between the look at its mappings and the look at its files. */
+	if (!err && process->image && process->image->program)
+		return unwind(stacks, process, record, text, values);
+	if (!err && !process->image)
 		err = unwind_as_target(stacks, record, text, values);
+	if (!err && !*text)
+		err = unwind_past(stacks, record, text);
+	if (!err && !*text && process->image)
+		err = unwind(stacks, process, record, text, values);
 	if (err || *text)
 		return err;
 	/* It has ended before its mappings could be read. */

@@ -174,6 +174,10 @@ int target_mapping_file(pid_t pid, const struct target_mapping *mapping, char *p
 	snprintf(unescaped, sizeof(unescaped), "%s", mapping->path);
 	path_unescape(unescaped);
 	snprintf(root, sizeof(root), "/proc/%d/root", pid);
+	/* The very file by a path of ours: it leads there also when the process has ended. */
+	for (size_t i = 0; mapped && i < sizeof(named) / sizeof(named[0]); i++)
+		if ((size_t)snprintf(path, sz, "%s", named[i]) < sz && same_file(path, mapping, mapped))
+			return 0;
 	for (size_t i = 0; i < sizeof(named) / sizeof(named[0]); i++) {
 		if ((size_t)snprintf(path, sz, "%s%s", root, named[i]) < sz && same_file(path, mapping, mapped))
 			return 0;

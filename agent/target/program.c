@@ -109,23 +109,19 @@ static int executable_first(struct program *program)
 }
 
 /* Appends what is new and renews where everything is mapped.  The number of modules that came or went, or -errno. */
-static int modules_read(struct program *program)
+static int modules_take(struct program *program, const target_mappings *mappings)
 {
 	size_t before = program->modules.cnt, known;
-	target_mappings mappings = {0};
-	int err = target_mappings_read(program->pid, &mappings), changes;
+	int err = 0, changes;
 
-	if (err)
-		return err;
 	for (size_t i = 0; i < before; i++)
 		program->modules.items[i]->mapped.cnt = 0;
-	for (size_t i = 0; i < mappings.cnt && !err; i++) {
-		const struct target_mapping *mapping = &mappings.items[i];
+	for (size_t i = 0; i < mappings->cnt && !err; i++) {
+		const struct target_mapping *mapping = &mappings->items[i];
 
 		if (mapping->exec && mapping->path[0] == '/' && mapping->ino)
 			err = mapping_add(program, mapping);
 	}
-	target_mappings_free(&mappings);
 	if (err)
 		return err;
 	known = program->modules.cnt;
@@ -140,6 +136,18 @@ static int modules_read(struct program *program)
 			module_bias_set(program->modules.items[i]);
 	}
 	return changes;
+}
+
+static int modules_read(struct program *program)
+{
+	target_mappings mappings = {0};
+	int err = target_mappings_read(program->pid, &mappings);
+
+	if (err)
+		return err;
+	err = modules_take(program, &mappings);
+	target_mappings_free(&mappings);
+	return err;
 }
 
 /* --- life -----------------------------------------------------------------------------------------------------------
@@ -194,6 +202,31 @@ int program__open(pid_t pid, const struct program_opts *opts, struct program **p
 	}
 	*program = fresh;
 	return 0;
+}
+
+int program__open_mapped(pid_t pid, const target_mappings *mappings, const struct program_opts *opts,
+			 struct program **program)
+{
+	struct program *fresh;
+	int err = program_new(opts, &fresh);
+
+	if (err)
+		return err;
+	fresh->pid = pid;
+	err = modules_take(fresh, mappings);
+	if (err < 0) {
+		program__free(fresh);
+		return err;
+	}
+	*program = fresh;
+	return 0;
+}
+
+int program__move(struct program *program, const target_mappings *mappings)
+{
+	int err = modules_take(program, mappings);
+
+	return err < 0 ? err : 0;
 }
 
 int program__open_file(const char *path, const struct program_opts *opts, struct program **program)

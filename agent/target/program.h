@@ -11,6 +11,8 @@
 #ifndef WHYLATE_TARGET_PROGRAM_H
 #define WHYLATE_TARGET_PROGRAM_H
 
+#include "target/target.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -76,6 +78,14 @@ struct call_edge {
 int program__open(pid_t pid, const struct program_opts *opts, struct program **program);
 /* Of one ELF file that need not run: one module.  0, or -errno as of elf_file__open(). */
 int program__open_file(const char *path, const struct program_opts *opts, struct program **program);
+/*
+ * Of mappings that a process had which may have ended: names only.  Its files are opened as `pid` sees them.  As
+ * program__open().
+ */
+int program__open_mapped(pid_t pid, const target_mappings *mappings, const struct program_opts *opts,
+			 struct program **program);
+/* The same files are mapped elsewhere from now on.  0 or -errno. */
+int program__move(struct program *program, const target_mappings *mappings);
 void program__free(struct program *program);
 /*
  * What has been mapped and unmapped since: new modules are appended, vanished ones marked `gone`.  The number of

@@ -157,6 +157,16 @@ int unwinder__refresh(struct unwinder *unwinder)
 	return 0;
 }
 
+int unwinder__move(struct unwinder *unwinder, target_mappings *mappings)
+{
+	return set_mappings(unwinder, mappings);
+}
+
+const target_mappings *unwinder__mappings(const struct unwinder *unwinder)
+{
+	return &unwinder->mappings;
+}
+
 /* The mapping of executable code at that address: its index, or -1. */
 static ssize_t code_at(const struct unwinder *unwinder, uint64_t addr)
 {

@@ -68,6 +68,9 @@ int unwinder__new(pid_t pid, target_mappings *mappings, struct unwinder **unwind
 void unwinder__free(struct unwinder *unwinder); /* NULL-safe */
 /* The mappings have changed (dlopen, exec): reads them again.  0 or -errno, and then they stay as they were. */
 int unwinder__refresh(struct unwinder *unwinder);
+/* Takes others in place of the mappings, also on failure: 0 or -ENOMEM. */
+int unwinder__move(struct unwinder *unwinder, target_mappings *mappings);
+const target_mappings *unwinder__mappings(const struct unwinder *unwinder);
 /* Is the same code at the same addresses there?  Heaps and stacks do not matter. */
 bool unwinder__fits(const struct unwinder *unwinder, const target_mappings *mappings);
 /* What lies at an address, as target_mapping_name() says; NULL: nothing. */

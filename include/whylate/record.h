@@ -125,6 +125,7 @@ enum wl_record_kind {
 	WL_RECORD_STACK_WAIT = 17,
 	WL_RECORD_PYTHON = 18,
 	WL_RECORD_VALUES = 19, /* right before the stack of the same tick */
+	WL_RECORD_PROGRAM = 20,
 	WL_RECORD_KIND_CNT
 };
 
@@ -524,9 +525,24 @@ struct wl_stack_record {
 	__wl_u32 flags;      /* enum wl_stack_flag */
 	__wl_u32 kernel_cnt; /* of kernel[] */
 	__wl_u32 stack_sz;   /* bytes that follow, from the stack pointer upwards */
+	__wl_u64 exe_ino;    /* of the file that the process runs; HANDOFF and of a goroutine: 0, likewise these */
+	__wl_u64 exe_start;  /* where its code begins */
+	__wl_u64 mmap_base;  /* below which libraries are mapped */
 	__wl_u64 kernel[WL_STACK_KERNEL_MAX]; /* innermost first, the sampler's own frames included */
 	__wl_u64 regs[WL_STACK_REGS];         /* by DWARF's numbers */
 	__wl_u8 stack[];
+};
+
+#define WL_PROGRAM_PATH 192
+
+/* A process runs another program from now on, which may end before its mappings can be read. */
+struct wl_program_record {
+	struct wl_record_header header;
+	__wl_u64 ts;
+	__wl_u64 ino; /* as exe_ino of its stacks */
+	__wl_u32 pid;
+	__wl_u32 parent_pid;
+	char path[WL_PROGRAM_PATH]; /* as execve() was given it, or of a script's interpreter; NUL at the end */
 };
 
 /* Frames of Python code that are sent with a stack, the innermost ones. */
@@ -583,7 +599,8 @@ _Static_assert(sizeof(struct wl_block_record) == 64, "block record");
 _Static_assert(sizeof(struct wl_timer_record) == 64, "timer record");
 _Static_assert(sizeof(struct wl_invocation_record) == 88 + 8 * WL_SPLIT_CNT, "invocation record");
 _Static_assert(sizeof(struct wl_queue_record) == 64, "queue record");
-_Static_assert(sizeof(struct wl_stack_record) == 80 + 8 * (WL_STACK_KERNEL_MAX + WL_STACK_REGS), "stack record");
+_Static_assert(sizeof(struct wl_program_record) == 32 + WL_PROGRAM_PATH, "program record");
+_Static_assert(sizeof(struct wl_stack_record) == 104 + 8 * (WL_STACK_KERNEL_MAX + WL_STACK_REGS), "stack record");
 _Static_assert(sizeof(struct wl_python_record) == 32 + 8 * WL_PYTHON_FRAMES_MAX, "python record");
 _Static_assert(sizeof(struct wl_value_word) == 24, "value word");
 _Static_assert(sizeof(struct wl_values_record) == 32 + 24 * WL_VALUE_WORDS_MAX, "values record");

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "session/past_program.h"
+
+#include "base/order.h"
+#include "target/elf_image.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+bool mapping_is_made_code(const struct target_mapping *mapping)
+{
+	return !strncmp(mapping->path, "/memfd:", 7);
+}
+
+bool past_program_path(const struct wl_program_record *record, char path[PATH_MAX])
+{
+	char link[64], given[WL_PROGRAM_PATH];
+	ssize_t len = 0;
+
+	memcpy(given, record->path, sizeof(given));
+	given[sizeof(given) - 1] = '\0';
+	if (!strcmp(given, "/proc/self/exe")) {
+		given[0] = '\0';
+		snprintf(link, sizeof(link), "/proc/%u/exe", record->parent_pid);
+	} else {
+		snprintf(link, sizeof(link), "/proc/%u/cwd", record->parent_pid);
+	}
+	if (given[0] != '/')
+		len = readlink(link, path, PATH_MAX - sizeof(given) - 1);
+	if (len < 0)
+		return false;
+	snprintf(path + len, PATH_MAX - (size_t)len, "%s%s", len && given[0] ? "/" : "", given);
+	return path[0] == '/';
+}
+
+static int add_mapping(target_mappings *mappings, const struct target_mapping *mapping)
+{
+	struct target_mapping copy = *mapping;
+
+	copy.path = strdup(mapping->path);
+	if (copy.path && !vec_push(mappings, copy))
+		return 0;
+	free((char *)copy.path);
+	return -ENOMEM;
+}
+
+/* The kernel maps whole pages. */
+int past_map_file(pid_t target, const char *path, const struct wl_stack_record *record, target_mappings *mappings)
+{
+	struct target_mapping mapping = {.ino = record->exe_ino, .exec = true, .path = path};
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), first = UINT64_MAX;
+	const struct elf_segment *segments;
+	struct elf_image *image;
+	char file[PATH_MAX];
+	struct stat file_stat;
+	int err = target_mapping_file(target, &mapping, file, sizeof(file));
+	size_t cnt;
+
+	image = err ? NULL : elf_image__open(file);
+	if (!image || fstat(elf_image__fd(image), &file_stat)) {
+		elf_image__free(image);
+		return -ENOENT;
+	}
+	mapping.dev = file_stat.st_dev;
+	cnt = elf_image__segments(image, &segments);
+	for (size_t i = 0; i < cnt; i++)
+		if (segments[i].exec && segments[i].addr < first)
+			first = segments[i].addr;
+	for (size_t i = 0; i < cnt && !err; i++) {
+		uint64_t addr = record->exe_start + (segments[i].addr - first), in_page = addr % page;
+
+		if (!segments[i].exec || segments[i].file_off < in_page)
+			continue;
+		mapping.start = addr - in_page;
+		mapping.end = (addr + segments[i].file_sz + page - 1) / page * page;
+		mapping.file_off = segments[i].file_off - in_page;
+		if (mapping.end > mapping.start)
+			err = add_mapping(mappings, &mapping);
+	}
+	elf_image__free(image);
+	return err;
+}
+
+ORDER(mapping_cmp, struct target_mapping, BY(a->start, b->start));
+
+int past_map_as(const struct image *image, const struct wl_stack_record *record, target_mappings *mappings)
+{
+	const target_mappings *known = unwinder__mappings(image->unwinder);
+	int err = 0;
+
+	for (size_t i = 0; i < known->cnt && !err; i++) {
+		struct target_mapping mapping = known->items[i];
+		uint64_t by =
+			mapping.ino == image->ino ? record->exe_start - image->start : record->mmap_base - image->base;
+
+		if (!mapping.exec || !mapping.ino || mapping.path[0] != '/' || mapping_is_made_code(&mapping))
+			continue;
+		mapping.start += by;
+		mapping.end += by;
+		if (mapping.start < mapping.end)
+			err = add_mapping(mappings, &mapping);
+	}
+	vec_sort(mappings, mapping_cmp);
+	return err;
+}
