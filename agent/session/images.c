@@ -398,6 +398,13 @@ void images__met(struct image *image, const struct wl_stack_record *record)
 	}
 }
 
+static int map_as(const struct image *image, const struct wl_stack_record *record, target_mappings *mappings)
+{
+	struct past_code known = {unwinder__mappings(image->unwinder), image->ino, image->start, image->base};
+
+	return past_map_as(&known, record, mappings);
+}
+
 static struct image *find_program(const struct images *images, uint64_t ino, bool is_past)
 {
 	struct image *found = NULL;
@@ -418,7 +425,7 @@ static int map_program(const struct images *images, const struct image *like, co
 	int err = -ENOENT;
 
 	if (like)
-		err = past_map_as(like, record, mappings);
+		err = map_as(like, record, mappings);
 	for (uint32_t i = 0; !like && i < FILES_MAX; i++)
 		if (images->files[i].ino == record->exe_ino)
 			err = past_map_file(images->opts.pid, images->files[i].path, record, mappings);
@@ -432,7 +439,7 @@ static int map_program(const struct images *images, const struct image *like, co
 static int move(struct image *image, const struct wl_stack_record *record)
 {
 	target_mappings mappings = {0};
-	int err = past_map_as(image, record, &mappings);
+	int err = map_as(image, record, &mappings);
 
 	if (!err)
 		err = unwinder__move(image->unwinder, &mappings);

@@ -13,8 +13,6 @@
 #include "target/runtime.h"
 #include "target/unwind.h"
 
-#include <limits.h>
-
 /* The code of one or more processes. */
 struct image {
 	struct unwinder *unwinder;

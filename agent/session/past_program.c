@@ -87,15 +87,14 @@ int past_map_file(pid_t target, const char *path, const struct wl_stack_record *
 
 ORDER(mapping_cmp, struct target_mapping, BY(a->start, b->start));
 
-int past_map_as(const struct image *image, const struct wl_stack_record *record, target_mappings *mappings)
+int past_map_as(const struct past_code *known, const struct wl_stack_record *record, target_mappings *mappings)
 {
-	const target_mappings *known = unwinder__mappings(image->unwinder);
 	int err = 0;
 
-	for (size_t i = 0; i < known->cnt && !err; i++) {
-		struct target_mapping mapping = known->items[i];
+	for (size_t i = 0; i < known->mappings->cnt && !err; i++) {
+		struct target_mapping mapping = known->mappings->items[i];
 		uint64_t by =
-			mapping.ino == image->ino ? record->exe_start - image->start : record->mmap_base - image->base;
+			mapping.ino == known->ino ? record->exe_start - known->start : record->mmap_base - known->base;
 
 		if (!mapping.exec || !mapping.ino || mapping.path[0] != '/' || mapping_is_made_code(&mapping))
 			continue;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Code that a JIT compiler keeps in a file without a name, as Erlang's does, is none that is read. */
+#include "session/images.h"
 #include "session/past_program.h"
 #include "unit.h"
 
@@ -97,6 +98,7 @@ static void programs_that_have_ended_have_names(void)
 	uint64_t own = (uint64_t)(uintptr_t)&suite_images, library = (uint64_t)(uintptr_t)dlsym(RTLD_NEXT, "qsort");
 	struct image_process *process;
 	const struct target_mapping *mapping;
+	struct past_code known;
 	target_mappings mappings = {0}, moved = {0};
 	struct wl_stack_record record;
 
@@ -114,11 +116,13 @@ static void programs_that_have_ended_have_names(void)
 	CU_ASSERT_STRING_EQUAL(name_at(images__past(images, &record), own + 0x20000000), "suite_images");
 	CU_ASSERT_STRING_EQUAL(name_at(images__past(images, &record), library + 0x40000000), "");
 
+	known = (struct past_code){&mappings, record.exe_ino, stack_of(&mappings, 0).exe_start,
+				   stack_of(&mappings, 0).mmap_base};
 	record = stack_of(&mappings, 0);
 	images__met(process->image, &record);
 	record = stack_of(&mappings, 0x30000000);
 	CU_ASSERT_STRING_EQUAL(name_at(images__past(images, &record), own + 0x30000000), "suite_images");
-	CU_ASSERT_EQUAL_FATAL(past_map_as(process->image, &record, &moved), 0);
+	CU_ASSERT_EQUAL_FATAL(past_map_as(&known, &record, &moved), 0);
 	mapping = target_mapping_find(&moved, library + 0x60000000);
 	CU_ASSERT(mapping && strstr(mapping->path, ".so"));
 	target_mappings_free(&moved);
