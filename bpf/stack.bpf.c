@@ -93,8 +93,10 @@ static __always_inline bool stack__send(void *ctx, struct stack_cpu *scratch, st
 					struct thread *thread)
 {
 	struct wl_stack_record *record = (struct wl_stack_record *)scratch->record;
-	u32 tid = task->pid, got;
+	u32 tid = task->pid;
 	long kernel_sz;
+	bool wake;
+	u64 sz;
 
 	/* Two loads: one instruction may not read either. */
 	barrier_var(tid);
@@ -104,10 +106,13 @@ static __always_inline bool stack__send(void *ctx, struct stack_cpu *scratch, st
 	record->tid = tid;
 	kernel_sz = bpf_get_stack(ctx, record->kernel, sizeof(record->kernel), 0);
 	record->kernel_cnt = kernel_sz > 0 ? kernel_sz / sizeof(u64) : 0;
-	got = copy_user(scratch, task, SCRATCH_SAMPLE);
+	sz = sizeof(*record) + copy_user(scratch, task, SCRATCH_SAMPLE);
 	python__send(scratch, record);
-	return got <= WL_STACK_SZ_MAX && stack__output(&record->header, WL_RECORD_STACK, sizeof(*record) + got,
-						       is_new_process(record->pid), WL_LOSS_STACK);
+	wake = is_new_process(record->pid);
+	/* Older verifiers (6.1) keep the bound of the sum itself only. */
+	barrier_var(sz);
+	return sz <= sizeof(*record) + WL_STACK_SZ_MAX &&
+	       stack__output(&record->header, WL_RECORD_STACK, sz, wake, WL_LOSS_STACK);
 }
 
 /* Of the task that is `current`, before the stack of the tick, for which the reader looks for them. */

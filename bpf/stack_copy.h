@@ -248,6 +248,19 @@ VERIFIED_ONCE u64 return_addresses(struct key_words *words, u64 ip, u64 sp)
 	return key;
 }
 
+/* By which the agent finds the file of a process that may have ended when its stack is read; of `current`. */
+VERIFIED_ONCE int note_program(struct wl_stack_record *record)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	if (!record)
+		return 0;
+	record->exe_ino = BPF_CORE_READ(task, mm, exe_file, f_inode, i_ino);
+	record->exe_start = BPF_CORE_READ(task, mm, start_code);
+	record->mmap_base = BPF_CORE_READ(task, mm, mmap_base);
+	return 0;
+}
+
 /* The user registers and stack of the task, which is `current`; how many bytes of it. */
 static __always_inline u32 copy_user(struct stack_cpu *scratch, struct task_struct *task, u32 which)
 {
@@ -260,11 +273,8 @@ static __always_inline u32 copy_user(struct stack_cpu *scratch, struct task_stru
 	if (!regs || !has_user_stack(task)) {
 		record->flags |= WL_STACK_NO_USER;
 	} else {
-		if (which == SCRATCH_SAMPLE) {
-			record->exe_ino = BPF_CORE_READ(task, mm, exe_file, f_inode, i_ino);
-			record->exe_start = BPF_CORE_READ(task, mm, start_code);
-			record->mmap_base = BPF_CORE_READ(task, mm, mmap_base);
-		}
+		if (which == SCRATCH_SAMPLE)
+			note_program(record);
 		if (sz > WL_STACK_SZ_MAX)
 			sz = WL_STACK_SZ_MAX;
 		sp = copy_registers(record->regs, regs);
