@@ -86,7 +86,7 @@ static void say_windows(struct recording *recording, double cost_share, double s
 		return;
 	governor->over_share = cost_share;
 	governor->over_s = (double)(monotonic_ns() - recording->clock.begin_ts) / 1e9;
-	log_warn("hooks cost %.2g %% of the target's CPU time, over the budget of %g %%: from now on they are attached "
+	log_warn("hooks cost %.1f %% of the target's CPU time, over the budget of %g %%: from now on they are attached "
 		 "in windows, %.2g %% of the time (with --duty 100%% they would stay)",
 		 100 * cost_share, 100 * recording->options->budget, 100 * share);
 }
@@ -253,7 +253,7 @@ int recording_govern_write_notes(struct recording *recording)
 			100 * recording->options->budget, 100.0 * capture__rate(recording->capture) / CAPTURE_RATE_ALL);
 	if (governor->over_share > 0) {
 		journal__note(&recording->journal,
-			      "the hooks cost %.2g %% of the target's CPU time, over the budget of %g %%: from "
+			      "the hooks cost %.1f %% of the target's CPU time, over the budget of %g %%: from "
 			      "%.1f s after the beginning on they were attached in windows, at the end %.2g %% "
 			      "of the time; what is rarer than the windows is mostly not seen",
 			      100 * governor->over_share, 100 * recording->options->budget, governor->over_s,
@@ -261,7 +261,7 @@ int recording_govern_write_notes(struct recording *recording)
 	}
 	if (slower >= SLOWDOWN_WORTH)
 		journal__note(&recording->journal,
-			      "while hooks were attached they took %.2g %% of the target's CPU time, on the whole "
+			      "while hooks were attached they took %.1f %% of the target's CPU time, on the whole "
 			      "machine: requests in windows were slower by up to that share, and clients that wait "
 			      "for replies sent fewer of them than between windows",
 			      100 * slower);
