@@ -39,13 +39,17 @@ bool past_program_path(const struct wl_program_record *record, char path[PATH_MA
 
 static int add_mapping(target_mappings *mappings, const struct target_mapping *mapping)
 {
-	struct target_mapping copy = *mapping;
+	struct target_mapping *copy;
 
-	copy.path = strdup(mapping->path);
-	if (copy.path && !vec_push(mappings, copy))
-		return 0;
-	free((char *)copy.path);
-	return -ENOMEM;
+	if (vec_reserve(mappings, 1))
+		return -ENOMEM;
+	copy = &mappings->items[mappings->cnt];
+	*copy = *mapping;
+	copy->path = strdup(mapping->path);
+	if (!copy->path)
+		return -ENOMEM;
+	mappings->cnt++;
+	return 0;
 }
 
 /* The kernel maps whole pages. */

@@ -54,9 +54,9 @@ static int note_forgotten(struct clickhouse *server, const char *host)
 
 int project_forget(struct clickhouse *server, const char *host, uint64_t patience_ns)
 {
-	static const char *const tables[] = {"rollup_late", "histograms", "intervals",      "blocks",     "clocks",
-					     "sessions",    "causes",     "segment_causes", "late_roots", "facts",
-					     "loss"};
+	static const char *const tables[] = {"rollup_late", "histograms", "intervals", "blocks",
+					     "clocks",      "sessions",   "causes",    "segment_causes",
+					     "late_roots",  "facts",      "loss"};
 	struct schema_server about;
 	int err = schema_ask(server, &about);
 

@@ -50,10 +50,10 @@ struct project_session {
 	uint64_t min_ts, max_ts;                /* of its intervals; min > max: none */
 	uint64_t version;                       /* blocks seen, of any table */
 	uint64_t interval_rows;
-	uint64_t grown_ts;     /* when its last block was seen, CLOCK_MONOTONIC */
-	uint64_t sent_version; /* that the database has */
+	uint64_t grown_ts;              /* when its last block was seen, CLOCK_MONOTONIC */
+	uint64_t sent_version;          /* that the database has */
 	VEC(struct project_hour) hours; /* with requests, as they came */
-	bool asked; /* which of its blocks the database has */
+	bool asked;                     /* which of its blocks the database has */
 };
 
 struct project_file {
