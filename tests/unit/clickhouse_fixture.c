@@ -139,3 +139,14 @@ const char *clickhouse_fixture(void)
 	CU_ASSERT_FATAL(answers());
 	return fixture.url;
 }
+
+uint64_t clickhouse_fixture_number(struct clickhouse *server, const char *sql)
+{
+	struct clickhouse_rows rows;
+	uint64_t number = UINT64_MAX;
+
+	CU_ASSERT_EQUAL_FATAL(clickhouse__ask(server, sql, 1, &rows), 0);
+	CU_ASSERT_FATAL(rows.row_cnt == 1 && clickhouse_u64(rows.cells[0], &number));
+	clickhouse_rows__free(&rows);
+	return number;
+}

@@ -4,6 +4,8 @@
 #ifndef WHYLATE_TESTS_CLICKHOUSE_FIXTURE_H
 #define WHYLATE_TESTS_CLICKHOUSE_FIXTURE_H
 
+#include "net/project/clickhouse.h"
+
 #include <stdbool.h>
 
 /* "clickhouse://127.0.0.1:PORT/", NULL after a line that says why the test is skipped. */
@@ -15,5 +17,8 @@
 const char *clickhouse_fixture(void);
 /* SIGKILL; the next clickhouse_fixture() starts it again with the same files and ports. */
 void clickhouse_fixture_kill(void);
+
+/* What the statement answers with, which is one number. */
+uint64_t clickhouse_fixture_number(struct clickhouse *server, const char *sql);
 
 #endif

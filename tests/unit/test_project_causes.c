@@ -65,17 +65,6 @@ static void put_hour(struct row_writer *to, uint64_t hour)
 	CU_ASSERT_FATAL(!shard_writer__flush(to->writer, false));
 }
 
-static uint64_t ask_number(struct clickhouse *server, const char *sql)
-{
-	struct clickhouse_rows rows;
-	uint64_t number = UINT64_MAX;
-
-	CU_ASSERT_EQUAL_FATAL(clickhouse__ask(server, sql, 1, &rows), 0);
-	CU_ASSERT_FATAL(rows.row_cnt == 1 && clickhouse_u64(rows.cells[0], &number));
-	clickhouse_rows__free(&rows);
-	return number;
-}
-
 static struct projector *open_projector(struct clickhouse *server, const char *dir, struct analyses *analyses)
 {
 	static const char *paths[1];
@@ -153,7 +142,8 @@ static void an_hour_is_analysed_when_it_has_grown(void)
 	CU_ASSERT_EQUAL(analyses.from_ts[0], FIRST_HOUR * PROJECT_HOUR_NS);
 	check_roots(server, 0, 3);
 	check_roots(server, (FIRST_HOUR + 1) * PROJECT_HOUR_NS, 2);
-	CU_ASSERT_EQUAL(ask_number(server, "SELECT count() FROM causes.late_roots WHERE rank = 1"), 3 * LATE_CNT);
+	CU_ASSERT_EQUAL(clickhouse_fixture_number(server, "SELECT count() FROM causes.late_roots WHERE rank = 1"),
+			3 * LATE_CNT);
 	/* What has not grown is not analysed again, by nobody. */
 	CU_ASSERT_EQUAL(projector__run(projector), 0);
 	CU_ASSERT_EQUAL(analyses.cnt, 3);
@@ -166,8 +156,8 @@ static void an_hour_is_analysed_when_it_has_grown(void)
 	check_roots(server, 0, 3);
 	projector__free(projector);
 	CU_ASSERT_EQUAL(project_forget(server, "a", PATIENCE_NS), 0);
-	CU_ASSERT_EQUAL(ask_number(server, "SELECT count() FROM causes.late_roots"), 0);
-	CU_ASSERT_EQUAL(ask_number(server, "SELECT count() FROM causes.segment_causes"), 0);
+	CU_ASSERT_EQUAL(clickhouse_fixture_number(server, "SELECT count() FROM causes.late_roots"), 0);
+	CU_ASSERT_EQUAL(clickhouse_fixture_number(server, "SELECT count() FROM causes.segment_causes"), 0);
 	clickhouse__free(server);
 	test_dir__remove(&dir);
 }

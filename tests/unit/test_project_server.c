@@ -110,17 +110,6 @@ static struct project_stats project(struct clickhouse *server, const char *dir, 
 	return stats;
 }
 
-static uint64_t ask_number(struct clickhouse *server, const char *sql)
-{
-	struct clickhouse_rows rows;
-	uint64_t number = UINT64_MAX;
-
-	CU_ASSERT_EQUAL_FATAL(clickhouse__ask(server, sql, 1, &rows), 0);
-	CU_ASSERT_FATAL(rows.row_cnt == 1 && clickhouse_u64(rows.cells[0], &number));
-	clickhouse_rows__free(&rows);
-	return number;
-}
-
 static void what_is_there_is_not_inserted_again(void)
 {
 	struct clickhouse *server = open_database("again");
@@ -136,9 +125,10 @@ static void what_is_there_is_not_inserted_again(void)
 	stats = project(server, dir.path, "one");
 	CU_ASSERT(stats.rows == 2 * ROW_CNT && !stats.known_rows && stats.sessions == 2);
 	CU_ASSERT(is_equal(server, dir.path, 2 * ROW_CNT));
-	CU_ASSERT_EQUAL(ask_number(server, "SELECT uniqExact(day) FROM again.intervals"), 3);
-	CU_ASSERT_EQUAL(ask_number(server, "SELECT toUInt64(sum(ns_other) + sum(ns_oncpu)) FROM again.intervals"),
-			ask_number(server, "SELECT toUInt64(sum(latency_ns)) FROM again.intervals"));
+	CU_ASSERT_EQUAL(clickhouse_fixture_number(server, "SELECT uniqExact(day) FROM again.intervals"), 3);
+	CU_ASSERT_EQUAL(clickhouse_fixture_number(
+				server, "SELECT toUInt64(sum(ns_other) + sum(ns_oncpu)) FROM again.intervals"),
+			clickhouse_fixture_number(server, "SELECT toUInt64(sum(latency_ns)) FROM again.intervals"));
 	stats = project(server, dir.path, "one");
 	CU_ASSERT(!stats.rows && stats.known_rows == 2 * ROW_CNT && !stats.inserts);
 	/* Without the list of blocks, the rows themselves tell. */
@@ -148,7 +138,7 @@ static void what_is_there_is_not_inserted_again(void)
 	stats = project(server, dir.path, "two");
 	CU_ASSERT(stats.rows == ROW_CNT && stats.known_rows == 2 * ROW_CNT);
 	CU_ASSERT(is_equal(server, dir.path, 3 * ROW_CNT));
-	CU_ASSERT_EQUAL(ask_number(server, "SELECT count() FROM again.version"), SCHEMA_VERSION);
+	CU_ASSERT_EQUAL(clickhouse_fixture_number(server, "SELECT count() FROM again.version"), SCHEMA_VERSION);
 	clickhouse__free(server);
 	test_dir__remove(&dir);
 }
@@ -238,8 +228,9 @@ static void a_dead_projector_is_fenced(void)
 		CU_ASSERT_EQUAL(clickhouse__code(server), CLICKHOUSE_NO_SUCH_TABLE);
 	}
 	CU_ASSERT(is_equal(server, dir.path, ROW_CNT));
-	CU_ASSERT_EQUAL(ask_number(server, "SELECT count() FROM system.tables WHERE database = 'fenced' AND "
-					   "(name LIKE 'gate%' OR name LIKE 'pour%')"),
+	CU_ASSERT_EQUAL(clickhouse_fixture_number(server,
+						  "SELECT count() FROM system.tables WHERE database = 'fenced' AND "
+						  "(name LIKE 'gate%' OR name LIKE 'pour%')"),
 			0);
 	dead->gate = 0;
 	projector__free(dead);
@@ -299,10 +290,10 @@ static void a_clock_is_shared(void)
 	CU_ASSERT_EQUAL(project(server, first.path, "first").rows, ROW_CNT);
 	stats = project(server, second.path, "second");
 	CU_ASSERT(stats.rows == ROW_CNT && !stats.waiting_rows);
-	CU_ASSERT_EQUAL(ask_number(server, "SELECT uniqExact(begin_ns) FROM clocks.intervals"), ROW_CNT);
-	CU_ASSERT_EQUAL(ask_number(server, "SELECT count() FROM clocks.clocks"), 1);
+	CU_ASSERT_EQUAL(clickhouse_fixture_number(server, "SELECT uniqExact(begin_ns) FROM clocks.intervals"), ROW_CNT);
+	CU_ASSERT_EQUAL(clickhouse_fixture_number(server, "SELECT count() FROM clocks.clocks"), 1);
 	CU_ASSERT_EQUAL(project_forget(server, "a", SETTLE_S * 1000000000ULL), 0);
-	CU_ASSERT_EQUAL(ask_number(server, "SELECT count() FROM clocks.clocks"), 0);
+	CU_ASSERT_EQUAL(clickhouse_fixture_number(server, "SELECT count() FROM clocks.clocks"), 0);
 	clickhouse__free(server);
 	test_dir__remove(&first);
 	test_dir__remove(&second);
@@ -345,7 +336,7 @@ static void a_later_version_is_left_alone(void)
 	CU_ASSERT_EQUAL(projector__run(projector), -EPROTONOSUPPORT);
 	CU_ASSERT(said_one_line(said_end(), "of a later version of whylate"));
 	projector__free(projector);
-	CU_ASSERT_EQUAL(ask_number(server, "SELECT count() FROM later.intervals"), 0);
+	CU_ASSERT_EQUAL(clickhouse_fixture_number(server, "SELECT count() FROM later.intervals"), 0);
 	clickhouse__free(server);
 	test_dir__remove(&dir);
 }
@@ -536,8 +527,9 @@ static void sums_answer_like_rows(void)
 	test_dir__make(&dir);
 	write_days(dir.path);
 	CU_ASSERT_EQUAL(project(server, dir.path, "one").days, 5);
-	CU_ASSERT_EQUAL(ask_number(server, "SELECT sum(row_cnt) FROM sums.rollup_late"), 16000);
-	CU_ASSERT_EQUAL(ask_number(server, "SELECT sum(row_cnt) FROM sums.histograms WHERE every = 1"), 16000);
+	CU_ASSERT_EQUAL(clickhouse_fixture_number(server, "SELECT sum(row_cnt) FROM sums.rollup_late"), 16000);
+	CU_ASSERT_EQUAL(clickhouse_fixture_number(server, "SELECT sum(row_cnt) FROM sums.histograms WHERE every = 1"),
+			16000);
 	all_answers_are_the_same(server);
 	/* Rows that nobody summed: their days are answered from the rows. */
 	CU_ASSERT_EQUAL(clickhouse__do(server, "INSERT INTO sums.intervals SELECT * FROM sums.intervals WHERE day = "
@@ -560,9 +552,9 @@ static void sums_answer_like_rows(void)
 	all_answers_are_the_same(server);
 	CU_ASSERT_EQUAL(project(server, dir.path, "one").days, 0);
 	CU_ASSERT_EQUAL(project_forget(server, "h1", 20000000000ULL), 0);
-	CU_ASSERT_EQUAL(ask_number(server, "SELECT count() FROM sums.rollup_late WHERE host = 'h1'"), 0);
-	CU_ASSERT_EQUAL(ask_number(server, "SELECT count() FROM sums.histograms WHERE host = 'h1'"), 0);
-	CU_ASSERT_EQUAL(ask_number(server, "SELECT count() FROM sums.summed_days"), 0);
+	CU_ASSERT_EQUAL(clickhouse_fixture_number(server, "SELECT count() FROM sums.rollup_late WHERE host = 'h1'"), 0);
+	CU_ASSERT_EQUAL(clickhouse_fixture_number(server, "SELECT count() FROM sums.histograms WHERE host = 'h1'"), 0);
+	CU_ASSERT_EQUAL(clickhouse_fixture_number(server, "SELECT count() FROM sums.summed_days"), 0);
 	all_answers_are_the_same(server);
 	clickhouse__free(server);
 	test_dir__remove(&dir);
@@ -632,13 +624,13 @@ static void old_days_leave(void)
 	projector->opts.keep_ns = (uint64_t)now.tv_sec * 1000000000 - (NOW_NS + 2 * DAY_NS + DAY_NS / 2);
 	CU_ASSERT_EQUAL(projector__run(projector), 0);
 	projector__free(projector);
-	CU_ASSERT_EQUAL(ask_number(server, "SELECT toUInt64(toUInt16(min(day))) FROM kept.intervals"),
+	CU_ASSERT_EQUAL(clickhouse_fixture_number(server, "SELECT toUInt64(toUInt16(min(day))) FROM kept.intervals"),
 			NOW_NS / DAY_NS + 2);
-	CU_ASSERT_EQUAL(ask_number(server, "SELECT count() FROM kept.intervals"), 9600);
+	CU_ASSERT_EQUAL(clickhouse_fixture_number(server, "SELECT count() FROM kept.intervals"), 9600);
 	/* Nobody brings them back, and nobody misses them. */
 	CU_ASSERT_EQUAL(clickhouse__do(server, "TRUNCATE TABLE kept.blocks"), 0);
 	CU_ASSERT_EQUAL(project(server, dir.path, "two").rows, 0);
-	CU_ASSERT_EQUAL(ask_number(server, "SELECT count() FROM kept.intervals"), 9600);
+	CU_ASSERT_EQUAL(clickhouse_fixture_number(server, "SELECT count() FROM kept.intervals"), 9600);
 	projector = open_projector(server, dir.path, "verify");
 	CU_ASSERT_EQUAL(projector__verify(projector, &verdict, on_difference, &differences), 0);
 	projector__free(projector);
@@ -670,7 +662,8 @@ static void columns_are_added(void)
 	CU_ASSERT_EQUAL(clickhouse__do(server, "INSERT INTO columns.version SELECT 3, now()"), 0);
 	write_session(dir.path, "b", 72, NOW_NS, true, "t");
 	CU_ASSERT_EQUAL(project(server, dir.path, "one").rows, ROW_CNT);
-	CU_ASSERT_EQUAL(ask_number(server, "SELECT count() FROM columns.intervals WHERE trace_id = '' AND context = 0"),
+	CU_ASSERT_EQUAL(clickhouse_fixture_number(
+				server, "SELECT count() FROM columns.intervals WHERE trace_id = '' AND context = 0"),
 			2 * ROW_CNT);
 	CU_ASSERT(is_equal(server, dir.path, 2 * ROW_CNT));
 	clickhouse__free(server);
@@ -731,7 +724,7 @@ static void the_dashboard_asks_what_there_is(void)
 		text = as_asked(json_object_get_string(sql));
 		CU_ASSERT_PTR_NULL(strchr(text, '$'));
 		CU_ASSERT_FATAL(asprintf(&counted, "SELECT count() FROM (%s)", text) > 0);
-		with_rows += ask_number(server, counted) > 0;
+		with_rows += clickhouse_fixture_number(server, counted) > 0;
 		free(counted);
 		free(text);
 	}
@@ -779,12 +772,15 @@ static void a_host_is_forgotten(void)
 	write_session(dir.path, "lose-me", 62, NOW_NS, true, "t");
 	CU_ASSERT_EQUAL(project(server, dir.path, "one").rows, 2 * ROW_CNT);
 	CU_ASSERT_EQUAL(project_forget(server, "lose-me' OR '1' = '1", SETTLE_S * 1000000000ULL), 0);
-	CU_ASSERT_EQUAL(ask_number(server, "SELECT count() FROM forgotten.intervals"), 2 * ROW_CNT);
+	CU_ASSERT_EQUAL(clickhouse_fixture_number(server, "SELECT count() FROM forgotten.intervals"), 2 * ROW_CNT);
 	CU_ASSERT_EQUAL(project_forget(server, "lose-me", SETTLE_S * 1000000000ULL), 0);
-	CU_ASSERT_EQUAL(ask_number(server, "SELECT count() FROM forgotten.intervals"), ROW_CNT);
-	CU_ASSERT_EQUAL(ask_number(server, "SELECT count() FROM forgotten.facts WHERE host = 'lose-me'"), 0);
-	CU_ASSERT_EQUAL(ask_number(server, "SELECT count() FROM forgotten.sessions WHERE host = 'keep-me'"), 1);
-	CU_ASSERT_EQUAL(ask_number(server, "SELECT count() FROM forgotten.forgotten WHERE host = 'lose-me'"), 1);
+	CU_ASSERT_EQUAL(clickhouse_fixture_number(server, "SELECT count() FROM forgotten.intervals"), ROW_CNT);
+	CU_ASSERT_EQUAL(clickhouse_fixture_number(server, "SELECT count() FROM forgotten.facts WHERE host = 'lose-me'"),
+			0);
+	CU_ASSERT_EQUAL(
+		clickhouse_fixture_number(server, "SELECT count() FROM forgotten.sessions WHERE host = 'keep-me'"), 1);
+	CU_ASSERT_EQUAL(
+		clickhouse_fixture_number(server, "SELECT count() FROM forgotten.forgotten WHERE host = 'lose-me'"), 1);
 	/* Another collector still has it: it comes back, under other tokens. */
 	CU_ASSERT_EQUAL(project(server, dir.path, "one").rows, ROW_CNT);
 	CU_ASSERT(is_equal(server, dir.path, 2 * ROW_CNT));
@@ -849,7 +845,7 @@ static void users_need_no_more_than_it_says(void)
 	CU_ASSERT(is_equal(writer, dir.path, 6 * ROW_CNT));
 	write_session(dir.path, "late", 99, NOW_NS, true, "t");
 	said_begin();
-	if (ask_number(all, "SELECT toUInt64(version() < '22')")) {
+	if (clickhouse_fixture_number(all, "SELECT toUInt64(version() < '22')")) {
 		CU_ASSERT_EQUAL(run_once(writer, dir.path), -EACCES);
 		CU_ASSERT(said_one_line(said_end(), "needs CREATE and DROP TABLE"));
 		CU_ASSERT_EQUAL(run_once(owner, dir.path), 0);
@@ -865,7 +861,7 @@ static void users_need_no_more_than_it_says(void)
 	fleet_answer_free(&answer);
 	CU_ASSERT_EQUAL(project_forget(reader, "late", SETTLE_S * 1000000000ULL), -EPROTO);
 	CU_ASSERT_EQUAL(project_forget(owner, "late", SETTLE_S * 1000000000ULL), 0);
-	CU_ASSERT_EQUAL(ask_number(all, "SELECT count() FROM granted.intervals"), 6 * ROW_CNT);
+	CU_ASSERT_EQUAL(clickhouse_fixture_number(all, "SELECT count() FROM granted.intervals"), 6 * ROW_CNT);
 	arena__free(arena);
 	clickhouse__free(owner);
 	clickhouse__free(writer);
