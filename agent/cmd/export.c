@@ -17,6 +17,8 @@
 #include <unistd.h>
 
 #define OTLP_PATIENCE_NS 60000000000ULL
+/* What was not taken then is tried again in the next turn. */
+#define LIVE_PATIENCE_NS 5000000000ULL
 
 /*
  * Tables of strings make a few bytes of a shard stand for thousands of an export.  What a recording has measured grows
@@ -34,10 +36,12 @@ struct export_options {
 	uint64_t max_bytes;         /* 0: by the size of the shards */
 	struct otlp_send_opts send; /* url NULL: to a file */
 	bool metrics;               /* otlp-metrics */
+	const char *live_url;       /* NULL: what is there, once */
 };
 
 static const char help[] =
 	"Usage: whylate export DIR|SHARD… --format perfetto|pprof|otlp|otlp-metrics|folded|csv|jsonl [-o FILE|URL]\n"
+	"       whylate export DIR|SHARD… --otlp URL\n"
 	"Turns recorded shards into what other tools read.  Needs no privilege.\n"
 	"      --format NAME   perfetto: a trace for ui.perfetto.dev, of recordings with --mode trace\n"
 	"                      pprof: late and typical requests by call path, of recordings with --mode trace "
@@ -50,6 +54,7 @@ static const char help[] =
 	"                      prometheus, openmetrics: latencies, late time by category and root, loss and cost as "
 	"metrics\n"
 	"  -o, --output FILE   where to (default -, stdout); otlp also http://localhost:4318/v1/traces\n"
+	"      --otlp URL      requests as spans to that URL while they are recorded, until the recordings have ended\n"
 	"      --headers FILE  otlp to a URL: lines NAME: VALUE, such as a token; others may not read it\n"
 	"      --insecure, --ca FILE   otlp to a URL: without TLS to another machine; the authority of its "
 	"certificate\n"
@@ -144,6 +149,8 @@ static int export_run(const struct export_options *options)
 	int code;
 
 	confine_reader(&needs);
+	if (options->live_url)
+		return export_otlp_live(options->paths, options->path_cnt, &options->send);
 	reader = shards_open(options->paths, options->path_cnt);
 	if (!reader)
 		return EXIT_FAILED;
@@ -175,6 +182,7 @@ static const struct option_row rows[] = {
 	OPTION_CALL("format", take_format, .has_arg = required_argument),
 	OPTION_TEXT("output", 'o', O, out_path),
 	OPTION_TEXT("table", 0, O, table),
+	OPTION_TEXT("otlp", 0, O, live_url),
 	OPTION_BYTES("max-output", 0, O, max_bytes, .example = "1G"),
 	OPTION_TEXT("headers", 0, O, send.headers_path),
 	OPTION_TEXT("ca", 0, O, send.ca_path),
@@ -196,6 +204,13 @@ int cmd_export(int argc, char **argv)
 	if (options.out_path && shard_name_is(options.out_path))
 		return usage_error("export", "'%s' has the name of a shard, which would be overwritten",
 				   options.out_path);
+	if (options.live_url && (options.format || options.out_path || options.table || options.max_bytes))
+		return usage_error("export", "--otlp goes without --format, --output, --table and --max-output");
+	if (options.live_url) {
+		options.format = export_format_of("otlp");
+		options.out_path = options.live_url;
+		options.send.patience_ns = LIVE_PATIENCE_NS;
+	}
 	if (!options.format)
 		return usage_error("export",
 				   "which format? --format wants perfetto, pprof, otlp, otlp-metrics, prometheus, "
@@ -204,14 +219,15 @@ int cmd_export(int argc, char **argv)
 		return usage_error("export", "--table goes with csv and jsonl, not with %s", options.format->name);
 	options.metrics = !strcmp(options.format->name, "otlp-metrics");
 	if ((options.metrics || !strcmp(options.format->name, "otlp")) && options.out_path &&
-	    strstr(options.out_path, "://")) {
+	    (options.live_url || strstr(options.out_path, "://"))) {
 		options.send.url = options.out_path;
 		wrong = otlp_url_check(options.send.url, options.send.insecure);
 		if (wrong)
 			return usage_error("export", "'%s': %s", options.send.url, wrong);
 	} else if (options.send.headers_path || options.send.ca_path || options.send.insecure) {
 		return usage_error("export",
-				   "--headers, --ca and --insecure go with --format otlp or otlp-metrics, and -o URL");
+				   "--headers, --ca and --insecure go with --otlp URL, or with --format otlp or "
+				   "otlp-metrics and -o URL");
 	}
 	if (options.format->binary && !options.out_path && isatty(STDOUT_FILENO))
 		return usage_error("export", "%s is binary: -o FILE, or a pipe", options.format->name);

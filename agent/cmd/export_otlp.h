@@ -8,5 +8,9 @@
 
 /* An exit code, after lines that say what was sent and what was not. */
 int export_otlp_url(struct shard_reader *reader, bool metrics, const struct otlp_send_opts *opts);
+/*
+ * What comes into these recordings, as spans, until they have ended or a signal comes.  An exit code; says what it did.
+ */
+int export_otlp_live(const char *const *paths, size_t path_cnt, const struct otlp_send_opts *opts);
 
 #endif

@@ -61,7 +61,15 @@ struct otlp {
 	int (*put)(void *owner, const void *bytes, size_t sz, size_t span_cnt);
 	void *owner;
 	struct otlp_stats *stats;
+	const struct idmap *only; /* (session, sid); NULL: all requests */
 };
+
+static bool is_wanted(const struct otlp *otlp, uint64_t session_id, uint64_t sid)
+{
+	uint32_t no;
+
+	return !otlp->only || idmap__find(otlp->only, session_id, sid, &no);
+}
 
 /* Never 0, which is no number of a span. */
 static uint64_t span_number(uint64_t session_id, uint64_t sid, uint64_t step)
@@ -271,8 +279,11 @@ static int put_traced(struct otlp *otlp, const struct traces *traces, const stru
 	uint64_t session_id = traces->sessions.items[interval->session].id;
 	struct arena *arena;
 	struct story story;
-	int err = enter_session(otlp, session_id);
+	int err;
 
+	if (!is_wanted(otlp, session_id, interval->base.sid))
+		return 0;
+	err = enter_session(otlp, session_id);
 	if (err > 0) {
 		otlp->stats->without_clock++;
 		return 0;
@@ -351,21 +362,25 @@ static int put_rows(struct otlp *otlp, struct shard_reader *reader)
 
 		for (uint32_t s = 0; s < WL_STATE_CNT; s++)
 			columns.states[s] = block_column_at(block, SHARD_TABLE_INTERVAL, interval_column_length(s));
-		if (err > 0)
-			otlp->stats->without_clock += block->row_cnt;
-		for (uint32_t i = 0; !err && i < block->row_cnt; i++)
-			err = put_row(otlp, &columns, i);
+		for (uint32_t i = 0; err >= 0 && i < block->row_cnt; i++) {
+			if (!is_wanted(otlp, block->session_id, column_u64(columns.fixed.sid, i)))
+				continue;
+			if (err > 0)
+				otlp->stats->without_clock++;
+			else
+				err = put_row(otlp, &columns, i);
+		}
 		if (err < 0)
 			return err;
 	}
 	return ret;
 }
 
-int export_otlp(struct shard_reader *reader, const struct traces *traces,
+int export_otlp(struct shard_reader *reader, const struct traces *traces, const struct idmap *only,
 		int (*put)(void *owner, const void *bytes, size_t sz, size_t span_cnt), void *owner,
 		struct otlp_stats *stats)
 {
-	struct otlp otlp = {.put = put, .owner = owner, .stats = stats};
+	struct otlp otlp = {.put = put, .owner = owner, .stats = stats, .only = only};
 	struct path path = {0};
 	int err;
 
@@ -397,15 +412,16 @@ int export_otlp(struct shard_reader *reader, const struct traces *traces,
 	return err;
 }
 
-static int export_spans(struct shard_reader *reader, int (*put)(void *owner, const void *bytes, size_t sz, size_t cnt),
-			void *owner, struct otlp_stats *stats)
+int export_otlp_some(struct shard_reader *reader, const struct idmap *only,
+		     int (*put)(void *owner, const void *bytes, size_t sz, size_t cnt), void *owner,
+		     struct otlp_stats *stats)
 {
 	struct traces traces;
 	int err, found = traces_load(&traces, reader);
 
 	if (found < 0)
 		return found;
-	err = export_otlp(reader, found ? &traces : NULL, put, owner, stats);
+	err = export_otlp(reader, found ? &traces : NULL, only, put, owner, stats);
 	if (found)
 		traces_free(&traces);
 	return err;
@@ -415,7 +431,8 @@ int export_otlp_all(struct shard_reader *reader, bool metrics,
 		    int (*put)(void *owner, const void *bytes, size_t sz, size_t cnt), void *owner)
 {
 	struct otlp_stats stats = {0};
-	int err = metrics ? export_otlp_metrics(reader, put, owner, &stats) : export_spans(reader, put, owner, &stats);
+	int err = metrics ? export_otlp_metrics(reader, put, owner, &stats)
+			  : export_otlp_some(reader, NULL, put, owner, &stats);
 
 	if (stats.without_clock)
 		log_warn("%" PRIu64 " requests are not exported: nothing says what time it was in their recording",

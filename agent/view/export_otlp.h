@@ -19,12 +19,16 @@ struct otlp_stats {
 
 /*
  * put: takes one ExportTraceServiceRequest, of at most a few hundred requests; those one after the other are one as
- * well.  0, or -errno, which ends the export.  traces NULL: requests only, without children.  0; -ENOENT: nothing to
- * export; -ENOMEM, -EIO.
+ * well.  0, or -errno, which ends the export.  traces NULL: requests only, without children.  only: of these requests
+ * (session, sid); NULL: of all.  0; -ENOENT: nothing to export; -ENOMEM, -EIO.
  */
-int export_otlp(struct shard_reader *reader, const struct traces *traces,
+int export_otlp(struct shard_reader *reader, const struct traces *traces, const struct idmap *only,
 		int (*put)(void *owner, const void *bytes, size_t sz, size_t span_cnt), void *owner,
 		struct otlp_stats *stats);
+/* The same with the traces that the reader has. */
+int export_otlp_some(struct shard_reader *reader, const struct idmap *only,
+		     int (*put)(void *owner, const void *bytes, size_t sz, size_t cnt), void *owner,
+		     struct otlp_stats *stats);
 /*
  * Their latencies as exponential histograms, one by session and type: put takes an ExportMetricsServiceRequest for each
  * session, with so many data points.

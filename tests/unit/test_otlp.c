@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Spans: as protoc reads them by docs/otlp.proto, and what becomes of them at a collector's. */
+#include "base/clock.h"
 #include "net/send/otlp_send.h"
 #include "row_writer.h"
 #include "test_shard_util.h"
 #include "unit.h"
 #include "view/export_otlp.h"
+#include "view/otlp_follow.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,7 +63,7 @@ static int export_to(const char *dir, const char *path, struct otlp_stats *stats
 	FILE *out = fopen(path, "we");
 
 	CU_ASSERT_FATAL(out && found >= 0);
-	err = export_otlp(reader, found ? &traces : NULL, put_file, out, stats);
+	err = export_otlp(reader, found ? &traces : NULL, NULL, put_file, out, stats);
 	fclose(out);
 	if (found)
 		traces_free(&traces);
@@ -118,6 +121,112 @@ static bool has_unknown_field(const char *text)
 			return true;
 	}
 	return false;
+}
+
+/* --- while they are recorded -------------------------------------------------------------------------------------- */
+
+struct receiver {
+	size_t requests, spans;
+	int err; /* that it answers with */
+};
+
+static int receive(void *owner, const void *bytes, size_t sz, size_t span_cnt)
+{
+	struct receiver *receiver = owner;
+
+	CU_ASSERT(bytes && sz > 0);
+	if (receiver->err)
+		return receiver->err;
+	receiver->requests++;
+	receiver->spans += span_cnt;
+	return 0;
+}
+
+static void put_come(struct row_writer *to, uint64_t sid)
+{
+	row_put_interval(to, sid, 7, "t", sid * MS, sid * MS + MS, 0, 0);
+	CU_ASSERT_FATAL(!shard_writer__flush(to->writer, false));
+}
+
+/* What is stored later goes out once, what nobody takes waits, and goes out when somebody does. */
+static void requests_are_sent_as_they_come(void)
+{
+	struct receiver receiver = {.err = 0};
+	const char *path;
+	struct otlp_follow_opts opts = {.paths = &path, .path_cnt = 1, .behind_ns = UINT64_MAX};
+	struct otlp_follow *follow;
+	struct row_writer to;
+	struct test_dir dir;
+	char text[32];
+
+	test_dir__make(&dir);
+	path = dir.path;
+	row_writer_open(&to, dir.path, "a", 5, 100);
+	snprintf(text, sizeof(text), "%llu", (unsigned long long)WALL_NS);
+	row_put_session(&to, "mono_anchor_ns", "1000000");
+	row_put_session(&to, "wall_anchor_ns", text);
+	follow = otlp_follow__new(&opts);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(follow);
+	CU_ASSERT_EQUAL(otlp_follow__turn(follow, false, receive, &receiver), 0);
+	CU_ASSERT_EQUAL(receiver.spans, 0);
+	put_come(&to, 1);
+	CU_ASSERT_EQUAL(otlp_follow__turn(follow, false, receive, &receiver), 0);
+	CU_ASSERT_EQUAL(otlp_follow__turn(follow, false, receive, &receiver), 0);
+	CU_ASSERT_EQUAL(receiver.spans, 1);
+	receiver.err = -EHOSTDOWN;
+	put_come(&to, 2);
+	put_come(&to, 3);
+	CU_ASSERT_EQUAL(otlp_follow__turn(follow, false, receive, &receiver), -EHOSTDOWN);
+	CU_ASSERT_EQUAL(otlp_follow__stats(follow)->waiting_requests, 2);
+	receiver.err = 0;
+	CU_ASSERT_EQUAL(otlp_follow__turn(follow, false, receive, &receiver), 0);
+	CU_ASSERT(receiver.spans == 3 && receiver.requests == 2);
+	CU_ASSERT(!otlp_follow__has_ended(follow));
+	row_put_session(&to, "end_ts", "9000000");
+	put_come(&to, 4);
+	row_writer_close(&to);
+	CU_ASSERT_EQUAL(otlp_follow__turn(follow, false, receive, &receiver), 0);
+	CU_ASSERT(receiver.spans == 4 && otlp_follow__has_ended(follow));
+	CU_ASSERT(otlp_follow__stats(follow)->requests == 4 && !otlp_follow__stats(follow)->dropped_requests);
+	otlp_follow__free(follow);
+	test_dir__remove(&dir);
+}
+
+/* What belongs to a request is there when it goes out; one that waits for too long is counted, and goes nowhere. */
+static void requests_wait_within_limits(void)
+{
+	struct receiver receiver = {.err = -EHOSTDOWN};
+	const char *path;
+	struct otlp_follow_opts opts = {
+		.paths = &path, .path_cnt = 1, .settle_ns = 1000 * 1000 * MS, .behind_ns = UINT64_MAX};
+	struct otlp_follow *follow;
+	struct test_dir dir;
+
+	test_dir__make(&dir);
+	path = dir.path;
+	write_recording(dir.path, true, true);
+	follow = otlp_follow__new(&opts);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(follow);
+	CU_ASSERT_EQUAL(otlp_follow__turn(follow, false, receive, &receiver), 0);
+	CU_ASSERT_EQUAL(otlp_follow__stats(follow)->waiting_requests, 2);
+	CU_ASSERT_EQUAL(otlp_follow__turn(follow, true, receive, &receiver), -EHOSTDOWN);
+	receiver.err = 0;
+	CU_ASSERT_EQUAL(otlp_follow__turn(follow, true, receive, &receiver), 0);
+	/* With the steps of their critical paths. */
+	CU_ASSERT(otlp_follow__stats(follow)->requests == 2 && receiver.spans > 2);
+	otlp_follow__free(follow);
+
+	opts.behind_ns = 0;
+	follow = otlp_follow__new(&opts);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(follow);
+	receiver.spans = 0;
+	CU_ASSERT_EQUAL(otlp_follow__turn(follow, false, receive, &receiver), 0);
+	sleep_ns(MS);
+	CU_ASSERT_EQUAL(otlp_follow__turn(follow, false, receive, &receiver), 0);
+	CU_ASSERT(otlp_follow__stats(follow)->dropped_requests == 2 && !otlp_follow__stats(follow)->waiting_requests);
+	CU_ASSERT_EQUAL(receiver.spans, 0);
+	otlp_follow__free(follow);
+	test_dir__remove(&dir);
 }
 
 static void requests_are_spans(void)
@@ -313,7 +422,7 @@ static void what_a_collector_takes_is_counted(void)
 	opts.patience_ns = 1;
 	send = otlp_send__new(&opts, &what);
 	CU_ASSERT_EQUAL(otlp_send__post(send, "x", 1, 4), -EHOSTDOWN);
-	CU_ASSERT_EQUAL(otlp_send__stats(send)->dropped_spans, 4);
+	CU_ASSERT(otlp_send__stats(send)->untaken_spans == 4 && !otlp_send__stats(send)->dropped_spans);
 	otlp_send__free(send);
 }
 
@@ -364,6 +473,8 @@ static void latencies_are_exponential_histograms(void)
 int suite_otlp(void)
 {
 	static const struct unit_test tests[] = {
+		{"requests are sent as they come", requests_are_sent_as_they_come},
+		{"requests wait within limits", requests_wait_within_limits},
 		{"requests are spans", requests_are_spans},
 		{"paths are children", paths_are_children},
 		{"without a clock there is no span", without_a_clock_there_is_no_span},

@@ -272,7 +272,7 @@ int otlp_send__post(struct otlp_send *send, const void *bytes, size_t sz, size_t
 	while ((err = try_once(send, bytes, sz, span_cnt, &asked_ns)) == -EAGAIN) {
 		backoff__fail(&send->backoff, monotonic_ns(), asked_ns);
 		if (send->backoff.until_ts > give_up_ts) {
-			send->stats.dropped_spans += span_cnt;
+			send->stats.untaken_spans += span_cnt;
 			return -EHOSTDOWN;
 		}
 		send->stats.retries++;

@@ -22,6 +22,7 @@ struct otlp_send_opts {
 struct otlp_send_stats {
 	uint64_t requests, spans, retries;
 	uint64_t dropped_spans; /* refused, or rejected */
+	uint64_t untaken_spans; /* of posts that nobody took within the patience */
 	char why[256];          /* the last refusal, printable */
 };
 
