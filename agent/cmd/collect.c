@@ -38,6 +38,7 @@ static const char help[] =
 	"      --credentials FILE, --db-ca FILE, --redact, --redact-salt FILE   of that projection\n"
 	"      --cluster NAME     makes the tables of --project on that cluster\n"
 	"      --db-keep TIME     days that are older leave that database (90d; default: none)\n"
+	"      --db-keep-causes TIME  likewise what was found to be the causes (365d; default: none)\n"
 	"      --forget HOST      deletes what the store, and the database of --project, have of a host, and ends\n"
 	"  -v, --verbose          what libmicrohttpd says\n"
 	"SIGHUP reads certificates, key, revocations and tokens again.\n";
@@ -72,6 +73,7 @@ static const struct option_row rows[] = {
 	OPTION_TEXT("redact-salt", 0, O, projection.salt_path),
 	OPTION_TEXT("cluster", 0, O, projection.project.cluster),
 	OPTION_DURATION("db-keep", 0, O, projection.project.keep_ns, .example = "90d"),
+	OPTION_DURATION("db-keep-causes", 0, O, projection.project.keep_causes_ns, .example = "365d"),
 	OPTION_TEXT("forget", 0, O, forget),
 	OPTION_VERBOSE,
 };
@@ -104,9 +106,11 @@ static int check_complete(const struct collect_options *options, int argc, char 
 			return usage_error("collect", "--project '%s': %s", options->projection.database.url, wrong);
 	} else if (options->projection.database.credentials_path || options->projection.database.ca_path ||
 		   options->projection.project.redact || options->projection.project.keep_ns ||
-		   options->projection.project.cluster) {
-		return usage_error("collect",
-				   "--credentials, --cluster, --db-ca, --db-keep and --redact go with --project");
+		   options->projection.project.keep_causes_ns || options->projection.project.cluster) {
+		return usage_error(
+			"collect",
+			"--credentials, --cluster, --db-ca, --db-keep, --db-keep-causes and --redact go with "
+			"--project");
 	}
 	if (options->projection.project.cluster && !schema_cluster_is_valid(options->projection.project.cluster))
 		return usage_error("collect", "--cluster '%s' is no name of a cluster",

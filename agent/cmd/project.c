@@ -22,6 +22,7 @@ static const char help[] =
 	"      --cluster NAME     makes the tables on that cluster of the server's configuration: replicated, and "
 	"spread over its shards\n"
 	"      --keep TIME        days that are older leave the database (90d; default: none)\n"
+	"      --keep-causes TIME  likewise what was found to be the causes (365d; default: none)\n"
 	"      --credentials FILE USER:PASSWORD (default $CREDENTIALS_DIRECTORY/clickhouse, where it is there)\n"
 	"      --db-ca FILE       PEM: the authority of a clickhouses:// server (default: the system's)\n"
 	"      --insecure         clickhouse://, without TLS, to another machine\n"
@@ -44,6 +45,7 @@ static const struct option_row rows[] = {
 	OPTION_TEXT("redact-salt", 0, O, salt_path),
 	OPTION_TEXT("cluster", 0, O, project.cluster),
 	OPTION_DURATION("keep", 0, O, project.keep_ns, .example = "90d"),
+	OPTION_DURATION("keep-causes", 0, O, project.keep_causes_ns, .example = "365d"),
 	OPTION_TEXT("credentials", 0, O, database.credentials_path),
 	OPTION_TEXT("db-ca", 0, O, database.ca_path),
 	OPTION_FLAG("insecure", 0, O, database.insecure),

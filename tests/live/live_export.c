@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* `export` and `explain`, by nobody, on recordings of a real server: every row, every nanosecond, and no half-file. */
 #include "harness.h"
+#include "net.h"
 #include "perfetto.h"
 #include "servers.h"
 #include "session.h"
@@ -223,11 +224,64 @@ cleanup:
 	recording_end(&recording);
 }
 
+/* Takes what is posted but the first, which is to come again. */
+static const char otlp_receiver[] =
+	"import http.server, sys\n"
+	"posts = 0\n"
+	"class Receiver(http.server.BaseHTTPRequestHandler):\n"
+	"    def do_POST(self):\n"
+	"        global posts\n"
+	"        posts += 1\n"
+	"        sz = len(self.rfile.read(int(self.headers['Content-Length'])))\n"
+	"        self.send_response(503 if posts == 1 else 200)\n"
+	"        self.send_header('Content-Length', '0')\n"
+	"        self.end_headers()\n"
+	"        print('took' if posts > 1 else 'refused', sz, flush=True)\n"
+	"    def log_message(self, *words): pass\n"
+	"http.server.HTTPServer(('127.0.0.1', int(sys.argv[1])), Receiver).serve_forever()\n";
+
+/* Each kept request goes out once, some while others are still recorded. */
+static void test_otlp_live(void)
+{
+	struct recording recording = {0};
+	struct process load = {0}, receiver = {0}, exporter = {0};
+	struct redis redis = {0};
+	struct session session;
+	char port_text[16], sent[64];
+	const char *const argv[] = {"python3", "-c", otlp_receiver, port_text, NULL};
+	int port = port_free();
+
+	if (program_missing("otlp_live", "python3") || program_missing("otlp_live", "redis-server"))
+		return;
+	snprintf(port_text, sizeof(port_text), "%d", port);
+	if (process_launch_argv(&receiver, NULL, argv) || !port_wait(&receiver, port, 10) ||
+	    !redis_start(&redis, ANY_CPU) ||
+	    !recording_start(&recording, "otlp-live", redis.process.pid, "--tail none --budget 100%%") ||
+	    process_start(&exporter, "%s export %s --otlp http://127.0.0.1:%d/v1/traces", whylate_path(),
+			  recording.dir.s, port) ||
+	    !redis_load_start(&load, &redis, ANY_CPU, 500, 4) || !CHECK(process_wait(&load, 60) == 0))
+		goto cleanup;
+	process_end(&load);
+	CHECK(process_says(&receiver, false, "took", NULL, 20));
+	if (!redis_load_start(&load, &redis, ANY_CPU, 500, 4) || !CHECK(process_wait(&load, 60) == 0) ||
+	    !CHECK(recording_stop(&recording) != 1) || !session_read(&session, recording.dir.s, NULL, NULL))
+		goto cleanup;
+	CHECKF(process_wait(&exporter, 30) == 0, "%s", process_err(&exporter));
+	snprintf(sent, sizeof(sent), " %llu requests, ", (unsigned long long)session.row_cnt);
+	CHECKF(session.row_cnt >= 1000 && strstr(process_err(&exporter), sent) != NULL, "%llu rows, %s",
+	       (unsigned long long)session.row_cnt, process_err(&exporter));
+	CHECK(strstr(process_out(&receiver), "refused") != NULL);
+cleanup:
+	process_end(&load);
+	process_end(&exporter);
+	process_end(&receiver);
+	recording_end(&recording);
+	redis_end(&redis);
+}
+
 static const struct live_test tests[] = {
-	{"usage", test_usage, SHORT},
-	{"counters", test_counters, SHORT},
-	{"output", test_output, SHORT},
-	{"trace", test_trace, SHORT},
+	{"usage", test_usage, SHORT}, {"counters", test_counters, SHORT},  {"output", test_output, SHORT},
+	{"trace", test_trace, SHORT}, {"otlp_live", test_otlp_live, REST},
 };
 
 int suite_export(void)

@@ -17,6 +17,7 @@
 #define FIRST_HOUR  10
 #define WALL_NS     (20770ULL * 86400 * SECOND_NS + 7 * PROJECT_HOUR_NS) /* when the session's clock was 0 */
 #define LATE_CNT    5
+#define DAY_NS      (86400 * SECOND_NS)
 #define PATIENCE_NS (20 * SECOND_NS)
 
 /* Stands for an analysis: each hour has as many late requests as told, by one root of its own and one of all hours. */
@@ -65,13 +66,15 @@ static void put_hour(struct row_writer *to, uint64_t hour)
 	CU_ASSERT_FATAL(!shard_writer__flush(to->writer, false));
 }
 
-static struct projector *open_projector(struct clickhouse *server, const char *dir, struct analyses *analyses)
+static struct projector *open_projector(struct clickhouse *server, const char *dir, struct analyses *analyses,
+					uint64_t keep_causes_ns)
 {
 	static const char *paths[1];
 	const struct project_opts opts = {.paths = paths,
 					  .path_cnt = 1,
 					  .name = "causes",
 					  .patience_ns = PATIENCE_NS,
+					  .keep_causes_ns = keep_causes_ns,
 					  .causes = analyse,
 					  .owner = analyses};
 	struct projector *projector;
@@ -136,7 +139,7 @@ static void an_hour_is_analysed_when_it_has_grown(void)
 	row_put_session(&to, "wall_anchor_ns", text);
 	for (uint64_t hour = FIRST_HOUR; hour < FIRST_HOUR + 3; hour++)
 		put_hour(&to, hour);
-	projector = open_projector(server, dir.path, &analyses);
+	projector = open_projector(server, dir.path, &analyses, 0);
 	CU_ASSERT_EQUAL(projector__run(projector), 0);
 	CU_ASSERT_EQUAL(analyses.cnt, 3);
 	CU_ASSERT_EQUAL(analyses.from_ts[0], FIRST_HOUR * PROJECT_HOUR_NS);
@@ -150,10 +153,26 @@ static void an_hour_is_analysed_when_it_has_grown(void)
 	put_hour(&to, FIRST_HOUR + 2);
 	row_writer_close(&to);
 	projector__free(projector);
-	projector = open_projector(server, dir.path, &analyses);
+	projector = open_projector(server, dir.path, &analyses, 0);
 	CU_ASSERT_EQUAL(projector__run(projector), 0);
 	CU_ASSERT(analyses.cnt == 4 && analyses.from_ts[3] == (FIRST_HOUR + 2) * PROJECT_HOUR_NS);
 	check_roots(server, 0, 3);
+	projector__free(projector);
+	/* A hundred years keep them, a day does not. */
+	for (int is_old = 0; is_old < 2; is_old++) {
+		projector = open_projector(server, dir.path, &analyses, is_old ? DAY_NS : UINT64_C(36500) * DAY_NS);
+		CU_ASSERT_EQUAL(projector__run(projector), 0);
+		CU_ASSERT_EQUAL(analyses.cnt, 4);
+		CU_ASSERT_EQUAL(clickhouse_fixture_number(server, "SELECT uniqExact(hour) FROM causes.segment_causes"),
+				is_old ? 0 : 3);
+		CU_ASSERT_EQUAL(clickhouse_fixture_number(server, "SELECT uniqExact(hour) FROM causes.late_roots"),
+				is_old ? 0 : 3);
+		projector__free(projector);
+	}
+	CU_ASSERT_EQUAL(clickhouse_fixture_number(server, "SELECT count() FROM causes.intervals"), 8);
+	projector = open_projector(server, dir.path, &analyses, 0);
+	CU_ASSERT_EQUAL(projector__run(projector), 0);
+	CU_ASSERT_EQUAL(analyses.cnt, 7);
 	projector__free(projector);
 	CU_ASSERT_EQUAL(project_forget(server, "a", PATIENCE_NS), 0);
 	CU_ASSERT_EQUAL(clickhouse_fixture_number(server, "SELECT count() FROM causes.late_roots"), 0);

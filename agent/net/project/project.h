@@ -62,9 +62,10 @@ struct project_opts {
 	/* Keyed with this (HMAC), where it is not NULL: who has not got it cannot try what a hash may be of. */
 	const void *salt;
 	size_t salt_sz;
-	uint64_t patience_ns; /* how long to try again without an answer of the server */
-	uint64_t keep_ns;     /* days that are older leave the database; 0: none */
-	uint64_t settle_ns;   /* a session that grows is analysed when nothing came for so long; 0: at once */
+	uint64_t patience_ns;    /* how long to try again without an answer of the server */
+	uint64_t keep_ns;        /* days that are older leave the database; 0: none */
+	uint64_t keep_causes_ns; /* likewise what was found of them: causes, and late requests by cause */
+	uint64_t settle_ns;      /* a session that grows is analysed when nothing came for so long; 0: at once */
 	/*
 	 * Puts rank 0, the causes of requests that began in that segment, and the slowest of its late requests into the
 	 * sink: 0 or -errno.  NULL: none are wanted.

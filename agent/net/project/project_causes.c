@@ -207,7 +207,12 @@ static bool is_due(const struct projector *projector, const struct project_sessi
 		   const struct project_hour *hour)
 {
 	uint64_t now_ts = monotonic_ns();
+	struct project_block begin = {.session = (uint32_t)(session - projector->sessions.items),
+				      .min_ts = hour->no * PROJECT_HOUR_NS};
+	uint16_t day;
 
+	if (projector->causes_horizon && projector__day(projector, &begin, &day) && day < projector->causes_horizon)
+		return false;
 	return session->clock_known && hour->sent_version < hour->version &&
 	       (now_ts - session->grown_ts >= projector->opts.settle_ns || now_ts - hour->analysed_ts >= AGAIN_NS);
 }

@@ -100,8 +100,9 @@ struct projector {
 	VEC(uint64_t) parts; /* a block's categories */
 	uint64_t rolled_ts;  /* when days were last looked at for rollups, CLOCK_MONOTONIC; 0: not yet */
 	bool denial_said, keep_denial_said;
-	uint16_t horizon; /* blocks of days before it are not to be in the database; 0: none is too old */
-	uint64_t kept_ts; /* when days were dropped last, CLOCK_MONOTONIC; 0: not yet */
+	uint16_t horizon;        /* blocks of days before it are not to be in the database; 0: none is too old */
+	uint16_t causes_horizon; /* likewise, of hours that are analysed */
+	uint64_t kept_ts;        /* when days were dropped last, CLOCK_MONOTONIC; 0: not yet */
 	struct project_stats stats;
 	int code; /* of the statement that failed, and the server's words */
 	bool was_away;

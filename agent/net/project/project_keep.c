@@ -94,8 +94,12 @@ static int drop_days(struct projector *projector)
 			err = drop_day(projector, "late_roots", days.items[i].date)
 				      ?: drop_day(projector, "intervals", days.items[i].date);
 	project_days__free(&days);
-	if (!err)
-		err = set_ttl(projector);
+	return err ?: set_ttl(projector);
+}
+
+/* What the user may not do stays undone, and is told once. */
+static int may_drop(struct projector *projector, int err)
+{
 	if (err != -EPROTO || !clickhouse__was_denied(projector->server))
 		return err;
 	if (!projector->keep_denial_said)
@@ -106,19 +110,52 @@ static int drop_days(struct projector *projector)
 	return 0;
 }
 
+/* Names of partitions are dates, which are ordered as texts. */
+static int drop_causes(struct projector *projector)
+{
+	static const char *const tables[] = {"late_roots", "segment_causes"};
+	const char *database = clickhouse__database(projector->server);
+	struct clickhouse_rows rows = {0};
+	int err = 0;
+
+	for (size_t t = 0; !err && t < sizeof(tables) / sizeof(tables[0]); t++) {
+		err = sql_ask(projector->server, 1, &rows,
+			      "SELECT DISTINCT partition_id FROM %s.server_parts WHERE database = '%s' AND table IN "
+			      "('%s', '%s_local') AND active AND partition_id < toString(toYYYYMMDD(toDate(%u)))",
+			      database, database, tables[t], tables[t], projector->causes_horizon);
+		for (size_t i = 0; !err && i < rows.row_cnt; i++) {
+			uint64_t date;
+
+			err = clickhouse_u64(rows.cells[i], &date) && date <= UINT32_MAX
+				      ? drop_day(projector, tables[t], (uint32_t)date)
+				      : -EBADMSG;
+		}
+		clickhouse_rows__free(&rows);
+	}
+	return err;
+}
+
+/* A day since 1970: what is older by then is not to be there. */
+static uint16_t horizon_of(uint64_t keep_ns)
+{
+	uint64_t now_ns = realtime_ns();
+
+	return keep_ns && now_ns > keep_ns ? (uint16_t)((now_ns - keep_ns) / DAY_NS) : 0;
+}
+
 int projector__keep(struct projector *projector)
 {
-	uint64_t now_ns;
+	bool is_time = !projector->kept_ts || monotonic_ns() - projector->kept_ts >= PAUSE_NS;
 	int err = projector__ask_horizon(projector);
 
-	if (!err && projector->opts.keep_ns &&
-	    (!projector->kept_ts || monotonic_ns() - projector->kept_ts >= PAUSE_NS)) {
+	if (is_time && (projector->opts.keep_ns || projector->opts.keep_causes_ns)) {
 		projector->kept_ts = monotonic_ns();
-		now_ns = realtime_ns();
-		if (now_ns > projector->opts.keep_ns)
-			err = move_horizon(projector, (uint16_t)((now_ns - projector->opts.keep_ns) / DAY_NS));
-		if (!err)
-			err = drop_days(projector);
+		projector->causes_horizon = horizon_of(projector->opts.keep_causes_ns);
+		if (!err && projector->opts.keep_ns)
+			err = move_horizon(projector, horizon_of(projector->opts.keep_ns))
+				      ?: may_drop(projector, drop_days(projector));
+		if (!err && projector->opts.keep_causes_ns)
+			err = may_drop(projector, drop_causes(projector));
 	}
 	for (size_t b = projector->pending_from; !err && b < projector->blocks.cnt; b++) {
 		struct project_block *block = &projector->blocks.items[b];

@@ -153,7 +153,8 @@ static const struct {
 	    "Date, begin_ns UInt64, end_ns UInt64, category String, share Float64, share_lo Float64, share_hi Float64, "
 	    "what String, kind String, role String, type String, function String, call_path String, object String, "
 	    "culprit String, culprit_host String, late_ns Float64, typical_ns Float64, tail_weight Float64, late_sid "
-	    "UInt64, version UInt64) ENGINE = ReplacingMergeTree(version) ORDER BY (session, hour, rank)"},
+	    "UInt64, version UInt64) ENGINE = ReplacingMergeTree(version) PARTITION BY day ORDER BY (session, hour, "
+	    "rank)"},
 	{7, "CREATE TABLE IF NOT EXISTS %d.late_roots (day Date, session UInt64, hour UInt32, sid UInt64, host String, "
 	    "rank UInt32, ns UInt64, latency_ns UInt64, weight Float64, version UInt64) "
 	    "ENGINE = ReplacingMergeTree(version) PARTITION BY day ORDER BY (session, hour, sid)"},
