@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Requests as spans while they are recorded: of files that grow, and of those that come.  What was stored is told by its
- * blocks, so that each request is exported once; the files are the queue.  A block waits until the events of its
+ * Requests as spans while they are recorded: of files that grow, and of those that come.  What was stored is told by
+ * its blocks, so that each request is exported once; the files are the queue.  A block waits until the events of its
  * requests have been written, too, and as long as nobody takes its spans, within a limit.
  */
 #ifndef WHYLATE_VIEW_OTLP_FOLLOW_H
