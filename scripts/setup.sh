@@ -32,7 +32,7 @@ targets=("${build[@]}" python3 lighttpd haproxy squid varnish rabbitmq-server na
 	python3-aiohttp node-express default-jdk-headless dovecot-imapd exim4-daemon-light)
 lint=(clang-format-19 cppcheck llvm libclang-rt-19-dev)
 # The last line builds the servers of tests/bench/values from their sources, and the LLVM pass.
-bench=("${run_tests[@]}" bpftrace linux-perf trace-cmd wrk haproxy squid python3-mysqldb
+bench=("${run_tests[@]}" clickhouse-client bpftrace linux-perf trace-cmd wrk haproxy squid python3-mysqldb
 	libapr1-dev libaprutil1-dev libpcre2-dev bison flex dpkg-dev llvm-19-dev)
 # tests/torture/cluster, scripts/fleet-demo: servers that are a cluster
 cluster=("${run_tests[@]}" libzookeeper-java default-jre-headless)
