@@ -55,13 +55,13 @@ static int analyse(void *owner, const struct project_segment *segment, const str
 	return err;
 }
 
-/* Requests of that hour: its first and last second. */
-static void put_hour(struct row_writer *to, uint64_t hour)
+/* Requests of that hour: its first and last second.  Equal blocks would be one. */
+static void put_hour(struct row_writer *to, uint64_t hour, uint64_t sid)
 {
 	uint64_t begin_ts = hour * PROJECT_HOUR_NS;
 
-	row_put_interval(to, hour, 7, "t", begin_ts, begin_ts + SECOND_NS, 0, 0);
-	row_put_interval(to, hour + 1000, 7, "t", begin_ts + PROJECT_HOUR_NS - 2 * SECOND_NS,
+	row_put_interval(to, sid, 7, "t", begin_ts, begin_ts + SECOND_NS, 0, 0);
+	row_put_interval(to, sid + 1000, 7, "t", begin_ts + PROJECT_HOUR_NS - 2 * SECOND_NS,
 			 begin_ts + PROJECT_HOUR_NS - SECOND_NS, 0, 0);
 	CU_ASSERT_FATAL(!shard_writer__flush(to->writer, false));
 }
@@ -138,7 +138,7 @@ static void an_hour_is_analysed_when_it_has_grown(void)
 	snprintf(text, sizeof(text), "%llu", (unsigned long long)WALL_NS + 1000);
 	row_put_session(&to, "wall_anchor_ns", text);
 	for (uint64_t hour = FIRST_HOUR; hour < FIRST_HOUR + 3; hour++)
-		put_hour(&to, hour);
+		put_hour(&to, hour, hour);
 	projector = open_projector(server, dir.path, &analyses, 0);
 	CU_ASSERT_EQUAL(projector__run(projector), 0);
 	CU_ASSERT_EQUAL(analyses.cnt, 3);
@@ -150,7 +150,7 @@ static void an_hour_is_analysed_when_it_has_grown(void)
 	/* What has not grown is not analysed again, by nobody. */
 	CU_ASSERT_EQUAL(projector__run(projector), 0);
 	CU_ASSERT_EQUAL(analyses.cnt, 3);
-	put_hour(&to, FIRST_HOUR + 2);
+	put_hour(&to, FIRST_HOUR + 2, 77);
 	row_writer_close(&to);
 	projector__free(projector);
 	projector = open_projector(server, dir.path, &analyses, 0);
