@@ -427,7 +427,7 @@ int worker_serve_one(struct worker *worker)
 		return err;
 	sent_ts = clock_now_ns();
 	if (workload->planted_when_sent)
-		planted_ns += workload->planted_when_sent(worker, &request);
+		planted_ns += workload->planted_when_sent(worker);
 	worker->unclear_ns += storm_unclear_ns(worker->run, request.sent_ts, begin_ts);
 	worker->unclear_ns += storm_unclear_ns(worker->run, end_ts, sent_ts);
 	sample_add(worker->run, request.sent_ts, sent_ts, planted_ns, worker->unclear_ns);

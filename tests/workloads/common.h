@@ -130,7 +130,7 @@ struct workload {
 	int (*thread_start)(struct worker *worker);
 	uint64_t (*handle)(struct worker *worker, const struct request *request);
 	/* Optional: what was planted and can only be told when the reply has been sent, in ns. */
-	uint64_t (*planted_when_sent)(struct worker *worker, const struct request *request);
+	uint64_t (*planted_when_sent)(struct worker *worker);
 	void (*after_reply)(struct worker *worker);
 	/* Adds `,"key":value` to the JSON line. */
 	void (*report)(const struct run *run, FILE *out);

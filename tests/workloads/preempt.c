@@ -2,9 +2,7 @@
 /*
  * Waiting for a CPU: the process `backup` has the server's CPU to itself for some milliseconds, some four times a
  * second. Planted: the server thread's own run_delay (/proc/PID/task/TID/schedstat) since its previous request, which
- * also counts the wait before the request is read.  The scheduler counts run_delay from the moment at which the CPU
- * takes the woken thread into its queue.  Where the machine itself stands still between the wake-up and that moment,
- * the thread waits for the CPU as well: time that is neither run_delay nor the thread's CPU time is not clear.
+ * also counts the wait before the request is read.
  */
 #include "common.h"
 
@@ -13,7 +11,6 @@
 struct own {
 	int delay_fd;
 	uint64_t delay_ns;
-	uint64_t cpu_ns;
 };
 
 static int backup_body(struct run *run)
@@ -53,17 +50,13 @@ static uint64_t handle(struct worker *worker, const struct request *request)
 }
 
 /* `backup` may come while the reply is sent, so the delay is read behind it. */
-static uint64_t planted_when_sent(struct worker *worker, const struct request *request)
+static uint64_t planted_when_sent(struct worker *worker)
 {
 	struct own *own = worker->own;
-	uint64_t passed_ns = clock_now_ns() - request->sent_ts;
-	uint64_t delay_ns = run_delay_read(own->delay_fd) - own->delay_ns;
-	uint64_t cpu_ns = thread_cpu_ns() - own->cpu_ns;
+	uint64_t before_ns = own->delay_ns;
 
-	own->delay_ns += delay_ns;
-	own->cpu_ns += cpu_ns;
-	worker->unclear_ns = passed_ns > delay_ns + cpu_ns ? passed_ns - delay_ns - cpu_ns : 0;
-	return delay_ns;
+	own->delay_ns = run_delay_read(own->delay_fd);
+	return own->delay_ns - before_ns;
 }
 
 static const struct workload preempt = {
