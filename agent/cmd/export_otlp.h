@@ -9,7 +9,8 @@
 /* An exit code, after lines that say what was sent and what was not. */
 int export_otlp_url(struct shard_reader *reader, bool metrics, const struct otlp_send_opts *opts);
 /*
- * What comes into these recordings, as spans, until they have ended or a signal comes.  An exit code; says what it did.
+ * Sends the requests of these recordings as spans while they are stored, until the recordings have ended or a signal
+ * comes.  An exit code, after lines that count what was sent and what was dropped.
  */
 int export_otlp_live(const char *const *paths, size_t path_cnt, const struct otlp_send_opts *opts);
 

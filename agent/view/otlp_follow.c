@@ -1,34 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "view/otlp_follow.h"
 
-#include "base/arena.h"
 #include "base/clock.h"
 #include "base/idmap.h"
-#include "base/log.h"
 #include "base/vec.h"
 #include "shard/columns.h"
-#include "shard/file.h"
-#include "shard/inputs.h"
+#include "shard/growing.h"
 #include "shard/unpack.h"
 #include "view/export_otlp.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* What requests of a block waited for may have begun so long before them. */
 #define AROUND_NS (60 * UINT64_C(1000000000))
 
-struct follow_file {
-	const char *path; /* the arena's */
-	uint64_t sz;      /* up to here it has been read */
-	uint64_t next_off;
-};
-
 struct follow_session {
 	uint64_t id;
-	VEC(uint32_t) files; /* indexes into follow->files */
+	VEC(uint32_t) files; /* indexes into follow->shards.files */
 	bool has_ended;
 };
 
@@ -44,16 +34,10 @@ struct follow_block {
 struct otlp_follow {
 	struct otlp_follow_opts opts;
 	struct otlp_follow_stats stats;
-	struct arena *arena;
-	struct intern paths;           /* into the arena */
-	VEC(struct follow_file) files; /* by the number of their path */
-	bool is_store;                 /* files are in directories below a path */
+	struct shard_growing shards;
 	struct idmap session_ids;
 	VEC(struct follow_session) sessions;
 	VEC(struct follow_block) blocks;
-	/* Memory of the one file that is open. */
-	struct shard_file file;
-	struct shard_damages damages;
 	struct shard_unpacker unpacker;
 	struct shard_buf body;
 };
@@ -65,13 +49,10 @@ struct otlp_follow *otlp_follow__new(const struct otlp_follow_opts *opts)
 	if (!follow)
 		return NULL;
 	follow->opts = *opts;
-	follow->file.fd = -1;
-	follow->arena = follow->paths.arena = arena__new();
-	if (!follow->arena) {
-		otlp_follow__free(follow);
-		return NULL;
-	}
-	return follow;
+	if (!shard_growing__init(&follow->shards))
+		return follow;
+	otlp_follow__free(follow);
+	return NULL;
 }
 
 void otlp_follow__free(struct otlp_follow *follow)
@@ -81,15 +62,11 @@ void otlp_follow__free(struct otlp_follow *follow)
 	for (size_t i = 0; i < follow->sessions.cnt; i++)
 		vec_free(&follow->sessions.items[i].files);
 	vec_free(&follow->sessions);
-	vec_free(&follow->files);
 	vec_free(&follow->blocks);
 	idmap__free(&follow->session_ids);
-	shard_file__close(&follow->file);
-	shard_damages__clear(&follow->damages);
 	shard_unpacker__clear(&follow->unpacker);
 	vec_free(&follow->body);
-	intern__free(&follow->paths);
-	arena__free(follow->arena);
+	shard_growing__free(&follow->shards);
 	free(follow);
 }
 
@@ -112,7 +89,7 @@ static int session_of(struct otlp_follow *follow, uint64_t id, uint32_t file, ui
 /* The block that the file was read up to: 1; 0: damaged; -errno. */
 static int unpack(struct otlp_follow *follow, const struct shard_block_header *header, struct shard_block *block)
 {
-	int err = shard_file__body(&follow->file, header, &follow->body);
+	int err = shard_file__body(&follow->shards.file, header, &follow->body);
 
 	if (err)
 		return err < 0 ? err : 0;
@@ -135,10 +112,11 @@ static int take_session(struct otlp_follow *follow, const struct shard_block_hea
 	return 0;
 }
 
-static int take_block(struct otlp_follow *follow, uint32_t file, const struct shard_block_header *header)
+static int take_block(void *owner, uint32_t file, const struct shard_block_header *header)
 {
+	struct otlp_follow *follow = owner;
 	struct follow_block block = {.file = file,
-				     .off = follow->file.block_off,
+				     .off = follow->shards.file.block_off,
 				     .min_ts = header->min_ts,
 				     .max_ts = header->max_ts,
 				     .seen_ts = monotonic_ns(),
@@ -155,37 +133,7 @@ static int take_block(struct otlp_follow *follow, uint32_t file, const struct sh
 	return vec_push(&follow->blocks, block);
 }
 
-static int open_at(struct otlp_follow *follow, uint32_t no, uint64_t off)
-{
-	int err;
-
-	follow->file.path = follow->files.items[no].path;
-	follow->file.idx = no;
-	follow->file.damages = &follow->damages;
-	err = shard_file__open(&follow->file);
-	if (!err && off > follow->file.off)
-		follow->file.off = follow->file.sure_off = off;
-	return err;
-}
-
-/* From where it was left to its present end. */
-static int scan_file(struct otlp_follow *follow, uint32_t no)
-{
-	struct shard_block_header header;
-	int err = open_at(follow, no, follow->files.items[no].next_off);
-
-	if (err)
-		return err == -ENOENT ? 0 : err;
-	while (!err && (err = shard_file__next(&follow->file, &header)) > 0) {
-		err = header.kind == SHARD_BLOCK_ROWS ? take_block(follow, no, &header) : 0;
-		follow->files.items[no].next_off = follow->file.off;
-	}
-	if (!err)
-		follow->files.items[no].sz = follow->file.sz;
-	shard_file__close(&follow->file);
-	return err;
-}
-
+/* Is it in a directory below one of the paths? */
 static bool is_below(const struct otlp_follow *follow, const char *file)
 {
 	for (size_t i = 0; i < follow->opts.path_cnt; i++) {
@@ -197,28 +145,6 @@ static bool is_below(const struct otlp_follow *follow, const char *file)
 	return false;
 }
 
-static int scan(struct otlp_follow *follow)
-{
-	struct shard_inputs inputs = {0};
-	struct stat st;
-	int err = 0;
-
-	for (size_t i = 0; !err && i < follow->opts.path_cnt; i++)
-		err = shard_inputs__add(&inputs, follow->opts.paths[i]);
-	for (size_t i = 0; !err && i < inputs.cnt; i++) {
-		uint32_t no, cnt = follow->paths.cnt;
-
-		follow->is_store |= is_below(follow, inputs.items[i].path);
-		err = intern__id(&follow->paths, inputs.items[i].path, &no);
-		if (!err && no == cnt)
-			err = vec_push(&follow->files, (struct follow_file){.path = follow->paths.strings[no]});
-		if (!err && !stat(inputs.items[i].path, &st) && (uint64_t)st.st_size != follow->files.items[no].sz)
-			err = scan_file(follow, no);
-	}
-	shard_inputs__clear(&inputs);
-	return err;
-}
-
 /* --- what goes ---------------------------------------------------------------------------------------------------- */
 
 /* The requests of a block: 1; 0: it is damaged, or no longer there; -errno. */
@@ -228,14 +154,14 @@ static int add_requests(struct otlp_follow *follow, const struct follow_block *o
 	struct interval_columns col;
 	struct shard_block block;
 	uint32_t no;
-	int found = open_at(follow, of->file, of->off);
+	int found = shard_growing__open(&follow->shards, of->file, of->off);
 
 	if (found)
 		return found == -ENOENT ? 0 : found;
-	found = shard_file__next(&follow->file, &header);
+	found = shard_file__next(&follow->shards.file, &header);
 	if (found > 0)
-		found = follow->file.block_off == of->off ? unpack(follow, &header, &block) : 0;
-	shard_file__close(&follow->file);
+		found = follow->shards.file.block_off == of->off ? unpack(follow, &header, &block) : 0;
+	shard_file__close(&follow->shards.file);
 	if (found <= 0)
 		return found;
 	col = block_columns(&block, INTERVAL, interval);
@@ -256,7 +182,7 @@ static int export_session(struct otlp_follow *follow, uint32_t no, const struct 
 	int err = paths ? 0 : -ENOMEM;
 
 	for (size_t i = 0; !err && i < session->files.cnt; i++)
-		paths[i] = follow->files.items[session->files.items[i]].path;
+		paths[i] = follow->shards.files.items[session->files.items[i]].path;
 	if (!err) {
 		reader = shard_reader__open(paths, session->files.cnt, &bad_path);
 		err = reader ? 0 : -errno;
@@ -326,7 +252,8 @@ static void remove_blocks(struct otlp_follow *follow, uint32_t session, uint64_t
 int otlp_follow__turn(struct otlp_follow *follow, bool last,
 		      int (*put)(void *owner, const void *bytes, size_t sz, size_t span_cnt), void *owner)
 {
-	int err = scan(follow);
+	const struct shard_growing_owner owner_of_blocks = {.take = take_block, .owner = follow};
+	int err = shard_growing__look(&follow->shards, follow->opts.paths, follow->opts.path_cnt, &owner_of_blocks);
 	uint64_t now_ts = monotonic_ns();
 
 	for (size_t b = 0; b < follow->blocks.cnt; b++)
@@ -346,7 +273,10 @@ bool otlp_follow__has_ended(const struct otlp_follow *follow)
 	for (size_t s = 0; s < follow->sessions.cnt; s++)
 		if (!follow->sessions.items[s].has_ended)
 			return false;
-	return follow->sessions.cnt && !follow->blocks.cnt && !follow->is_store;
+	for (size_t f = 0; f < follow->shards.files.cnt; f++)
+		if (is_below(follow, follow->shards.files.items[f].path))
+			return false;
+	return follow->sessions.cnt && !follow->blocks.cnt;
 }
 
 const struct otlp_follow_stats *otlp_follow__stats(const struct otlp_follow *follow)

@@ -148,7 +148,8 @@ static void put_come(struct row_writer *to, uint64_t sid)
 	CU_ASSERT_FATAL(!shard_writer__flush(to->writer, false));
 }
 
-/* What is stored later goes out once, what nobody takes waits, and goes out when somebody does. */
+/* Each turn exports the blocks that were stored since the last one; after a failed post the next turn exports them
+ * again. */
 static void requests_are_sent_as_they_come(void)
 {
 	struct receiver receiver = {.err = 0};

@@ -47,14 +47,11 @@ struct projector *projector__new(const struct project_opts *opts, struct clickho
 		return NULL;
 	projector->opts = *opts;
 	projector->server = server;
-	projector->file.fd = -1;
 	projector->name = own_name(opts);
 	if (getrandom(&projector->rng, sizeof(projector->rng), 0) != sizeof(projector->rng))
 		projector->rng = monotonic_ns() ^ (uint64_t)getpid() << 40;
-	projector->arena = arena__new();
-	projector->paths.arena = projector->arena;
 	projector->columns = schema_interval_columns();
-	if (projector->arena && projector->columns)
+	if (!shard_growing__init(&projector->shards) && projector->columns)
 		return projector;
 	projector__free(projector);
 	errno = ENOMEM;
@@ -69,14 +66,10 @@ void projector__free(struct projector *projector)
 		project_session__clear(&projector->sessions.items[i]);
 	vec_free(&projector->sessions);
 	vec_free(&projector->blocks);
-	vec_free(&projector->files);
 	vec_free(&projector->parts);
 	idmap__free(&projector->session_ids);
 	idmap__free(&projector->block_ids);
-	intern__free(&projector->paths);
-	arena__free(projector->arena);
-	shard_file__close(&projector->file);
-	shard_damages__clear(&projector->damages);
+	shard_growing__free(&projector->shards);
 	shard_unpacker__clear(&projector->unpacker);
 	vec_free(&projector->body);
 	rowbinary__free(&projector->rows);
@@ -308,7 +301,7 @@ int projector__run(struct projector *projector)
 	for (;;) {
 		done = projector->stats.blocks + projector->stats.known_blocks;
 		err = attempt(projector);
-		shard_file__close(&projector->file);
+		shard_file__close(&projector->shards.file);
 		if (!err || projector__is_stopped(projector))
 			return err;
 		if (projector->stats.blocks + projector->stats.known_blocks > done) {

@@ -141,7 +141,7 @@ static int analyse(struct cause_rows *to)
 	if (!paths)
 		return -ENOMEM;
 	for (size_t i = 0; i < session->files.cnt; i++)
-		paths[i] = to->projector->files.items[session->files.items[i]].path;
+		paths[i] = to->projector->shards.files.items[session->files.items[i]].path;
 	/* As far as there are requests. */
 	to->begin_ns = project_session__wall_ns(session, session->min_ts > from_ts ? session->min_ts : from_ts);
 	to->end_ns = project_session__wall_ns(session,

@@ -7,8 +7,7 @@
 #include "net/project/project.h"
 #include "net/project/rowbinary.h"
 #include "net/project/schema.h"
-#include "shard/damage.h"
-#include "shard/file.h"
+#include "shard/growing.h"
 #include "shard/inputs.h"
 #include "shard/unpack.h"
 
@@ -41,7 +40,7 @@ struct project_session {
 	char *recording; /* the directory of its first file */
 	VEC(struct project_fact) facts;
 	VEC(struct project_loss) losses;
-	VEC(uint32_t) files;    /* indexes into projector->files */
+	VEC(uint32_t) files;    /* indexes into projector->shards.files */
 	uint64_t forgotten_cnt; /* how often its host was, until this turn */
 	bool clock_known;
 	bool clock_shared;                      /* the database has one of it */
@@ -54,12 +53,6 @@ struct project_session {
 	uint64_t sent_version;          /* that the database has */
 	VEC(struct project_hour) hours; /* with requests, as they came */
 	bool asked;                     /* which of its blocks the database has */
-};
-
-struct project_file {
-	const char *path; /* the arena's */
-	uint64_t sz;      /* up to here it has been read */
-	uint64_t next_off;
 };
 
 /* A stored block of intervals. */
@@ -80,9 +73,7 @@ struct projector {
 	struct schema_server about;
 	bool applied;
 	uint64_t name, rng;
-	struct arena *arena;
-	struct intern paths;
-	VEC(struct project_file) files; /* by the number of their path */
+	struct shard_growing shards; /* its open file serves the reading of blocks, too */
 	struct idmap session_ids;
 	VEC(struct project_session) sessions;
 	struct idmap block_ids; /* (session, block) → index into blocks */
@@ -90,10 +81,8 @@ struct projector {
 	size_t pending_from; /* all blocks before it are done and listed */
 	uint64_t gate;       /* 0: none */
 	char *columns;
-	/* Memory of the one file that is open for reading blocks. */
-	struct shard_file file;
+	/* Memory of the block that is read. */
 	uint32_t file_no;
-	struct shard_damages damages;
 	struct shard_unpacker unpacker;
 	struct shard_buf body;
 	struct rowbinary rows;

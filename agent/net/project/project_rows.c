@@ -48,16 +48,16 @@ const char *projector__redacted(const struct projector *projector, const char *t
 static int projector__read_block(struct projector *projector, const struct project_block *block,
 				 struct shard_block *out)
 {
-	struct shard_file *file = &projector->file;
+	struct shard_file *file = &projector->shards.file;
 	struct shard_block_header header;
 	int err, found;
 
 	if (file->fd < 0 || projector->file_no != block->file) {
 		shard_file__close(file);
 		projector->file_no = block->file;
-		file->path = projector->files.items[block->file].path;
+		file->path = projector->shards.files.items[block->file].path;
 		file->idx = block->file;
-		file->damages = &projector->damages;
+		file->damages = &projector->shards.damages;
 		err = shard_file__open(file);
 		if (err)
 			return err;

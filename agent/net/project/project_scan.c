@@ -196,7 +196,7 @@ static int take_interval_block(struct projector *projector, uint32_t session_no,
 	struct project_block block = {.id = project_block_id(header),
 				      .session = session_no,
 				      .file = file_no,
-				      .off = projector->file.block_off,
+				      .off = projector->shards.file.block_off,
 				      .row_cnt = header->row_cnt,
 				      .min_ts = header->min_ts};
 	uint32_t cnt = projector->block_ids.cnt, no;
@@ -214,16 +214,22 @@ static int take_interval_block(struct projector *projector, uint32_t session_no,
 	return vec_push(&projector->blocks, block);
 }
 
-/* The tables that say something of the session itself. */
-static int take_block(struct projector *projector, uint32_t file_no, const struct shard_block_header *header)
+static bool should_stop(void *owner)
 {
+	return projector__is_stopped(owner);
+}
+
+/* The tables that say something of the session itself. */
+static int take_block(void *owner, uint32_t file_no, const struct shard_block_header *header)
+{
+	struct projector *projector = owner;
 	static const struct {
 		const char *table;
 		int (*take)(struct project_session *session, const struct shard_block *block);
 	} tables[] = {{"session", take_facts}, {"module", take_modules}, {"loss", take_losses}};
 	struct shard_block block;
 	uint32_t no;
-	int err = projector__session(projector, header->session_id, projector->file.path, &no);
+	int err = projector__session(projector, header->session_id, projector->shards.file.path, &no);
 
 	if (!err)
 		err = session__add_file(&projector->sessions.items[no], file_no);
@@ -239,7 +245,7 @@ static int take_block(struct projector *projector, uint32_t file_no, const struc
 	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
 		if (strcmp(header->table, tables[i].table))
 			continue;
-		err = shard_file__body(&projector->file, header, &projector->body);
+		err = shard_file__body(&projector->shards.file, header, &projector->body);
 		if (err)
 			return err < 0 ? err : 0;
 		err = shard_unpacker__unpack(&projector->unpacker, header, projector->body.items, &block);
@@ -250,64 +256,9 @@ static int take_block(struct projector *projector, uint32_t file_no, const struc
 	return 0;
 }
 
-/* From where it was left to its present end. */
-static int scan_file(struct projector *projector, uint32_t file_no)
-{
-	struct project_file *file = &projector->files.items[file_no];
-	struct shard_block_header header;
-	int err;
-
-	projector->file.path = file->path;
-	projector->file.idx = file_no;
-	projector->file.damages = &projector->damages;
-	err = shard_file__open(&projector->file);
-	if (err)
-		return err == -ENOENT ? 0 : err;
-	if (file->next_off > projector->file.off)
-		projector->file.off = projector->file.sure_off = file->next_off;
-	while (!err) {
-		int found = shard_file__next(&projector->file, &header);
-
-		if (found <= 0) {
-			err = found;
-			break;
-		}
-		if (header.kind == SHARD_BLOCK_ROWS)
-			err = take_block(projector, file_no, &header);
-		projector->files.items[file_no].next_off = projector->file.off;
-	}
-	if (!err)
-		projector->files.items[file_no].sz = projector->file.sz;
-	shard_file__close(&projector->file);
-	return err;
-}
-
 int projector__scan(struct projector *projector)
 {
-	struct shard_inputs inputs = {0};
-	struct stat st;
-	int err = 0;
+	const struct shard_growing_owner owner = {take_block, should_stop, projector};
 
-	for (size_t i = 0; !err && i < projector->opts.path_cnt; i++) {
-		err = shard_inputs__add(&inputs, projector->opts.paths[i]);
-		if (err)
-			log_error("cannot read '%s': %s", projector->opts.paths[i], strerror(-err));
-	}
-	for (size_t i = 0; !err && i < inputs.cnt; i++) {
-		uint32_t no, cnt = projector->paths.cnt;
-
-		if (projector->opts.should_stop && projector->opts.should_stop(projector->opts.owner)) {
-			err = -ECANCELED;
-			break;
-		}
-		err = intern__id(&projector->paths, inputs.items[i].path, &no);
-		if (!err && no == cnt)
-			err = vec_push(&projector->files, (struct project_file){.path = projector->paths.strings[no]});
-		if (!err && !stat(inputs.items[i].path, &st) && (uint64_t)st.st_size != projector->files.items[no].sz)
-			err = scan_file(projector, no);
-		if (err)
-			log_error("cannot read '%s': %s", inputs.items[i].path, strerror(-err));
-	}
-	shard_inputs__clear(&inputs);
-	return err;
+	return shard_growing__look(&projector->shards, projector->opts.paths, projector->opts.path_cnt, &owner);
 }

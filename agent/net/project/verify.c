@@ -178,7 +178,7 @@ int projector__verify(struct projector *projector, struct project_verdict *verdi
 		verdict->wrong_blocks += counted[b].rows > 0;
 		on_difference(owner, &difference);
 	}
-	shard_file__close(&projector->file);
+	shard_file__close(&projector->shards.file);
 	if (err && err != -ECANCELED)
 		log_error("the database cannot be compared: %s%s%s", strerror(-err),
 			  *clickhouse__text(projector->server) ? ": " : "", clickhouse__text(projector->server));
