@@ -37,6 +37,11 @@ def _needed(path):
     return interpreter and interpreter.group(1), re.findall(r"\(NEEDED\).*\[([^\]]+)\]", dump)
 
 
+def is_elf(path):
+    with open(path, "rb") as file:
+        return file.read(4) == b"\x7fELF"
+
+
 def _libraries(program, sysroot):
     """{path in the guest: path here} of what the dynamic linker will want for `program`."""
     folders = [sysroot + folder for base in ("/usr/local/lib", "/lib", "/usr/lib")
@@ -48,7 +53,7 @@ def _libraries(program, sysroot):
         name = work.pop()
         if "/usr/lib/" + name in found or name == os.path.basename(interpreter or ""):
             continue
-        path = next((os.path.join(folder, name) for folder in [machine] + folders if os.path.exists(os.path.join(folder, name))),
+        path = next((os.path.join(folder, name) for folder in filter(None, [machine] + folders) if os.path.exists(os.path.join(folder, name))),
                     None)
         if not path:
             raise FileNotFoundError("%s, which %s needs" % (name, os.path.basename(program)))
@@ -91,19 +96,25 @@ class Archive:
         self.file.close()
 
 
-def build_initramfs(path, program, busybox, sysroot=""):
+def build_initramfs(path, program, busybox, sysroot="", more=()):
+    """`more`: (path in the guest, path here) of further files; what programs among them link with is added."""
     archive = Archive(path)
     archive.add_file("init", os.path.join(os.path.dirname(__file__), "init"))
     archive.add_file("bin/busybox", busybox)
     archive.add_file("bin/whylate", program)
-    for name, library in sorted(_libraries(program, sysroot).items()):
+    libraries = _libraries(program, sysroot)
+    for name, file in more:
+        archive.add_file(name, file)
+        if is_elf(file):
+            libraries.update(_libraries(file, sysroot))
+    for name, library in sorted(libraries.items()):
         archive.add_file(name, library)
     archive.close()
 
 
 # --- a guest ----------------------------------------------------------------------------------------------------------
 class Run:
-    """One call of the program in the guest."""
+    """One command in the guest."""
 
     def __init__(self, name):
         self.name, self.output, self.stderr, self.status = name, "", "", None
@@ -166,7 +177,7 @@ def _make_disk(path):
 
 
 def boot(directory, architecture, image, initramfs, modules, runs, limit_s, started):
-    """Boots, waits and tells.  `runs`: {name: arguments}; `started` is given the process, for who must end it early."""
+    """Boots, waits and tells.  `runs`: {name: command}; `started` is given the process, for who must end it early."""
     command, machine, console = MACHINES[architecture]
     paths = {name: os.path.join(directory, name) for name in ("initramfs", "disk", "console")}
     _own_initramfs(paths["initramfs"], initramfs, runs, modules)

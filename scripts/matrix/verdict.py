@@ -18,8 +18,8 @@ def plan(kernel):
     return runs
 
 
-def arguments(forced):
-    return " ".join(["doctor --self-test --json"] + ["--force-tier %s=%d" % item for item in sorted(forced.items())])
+def command(forced):
+    return " ".join(["whylate doctor --self-test --json"] + ["--force-tier %s=%d" % item for item in sorted(forced.items())])
 
 
 class Verdict:
