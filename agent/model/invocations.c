@@ -387,21 +387,29 @@ int invocations__interval(struct invocations *invocations, uint64_t sid, uint64_
 	return group->calls.cnt ? vec_push(&invocations->settling, idx) : 0;
 }
 
-int invocations__advance(struct invocations *invocations)
+int invocations__advance(struct invocations *invocations, uint64_t polled_ts)
 {
+	size_t later = 0;
 	int err = 0;
 
-	for (size_t i = 0; !err && i < invocations->settling.cnt; i++)
-		err = write_group(invocations, &invocations->groups.items[invocations->settling.items[i]]);
-	invocations->settling.cnt = 0;
-	while (invocations->ended.cnt > ENDED_MAX)
+	for (size_t i = 0; !err && i < invocations->settling.cnt; i++) {
+		uint32_t idx = invocations->settling.items[i];
+		struct group *group = &invocations->groups.items[idx];
+
+		if (group->end_ts > polled_ts)
+			invocations->settling.items[later++] = idx;
+		else
+			err = write_group(invocations, group);
+	}
+	invocations->settling.cnt = later;
+	while (invocations->ended.cnt > ENDED_MAX && !invocations->groups.items[invocations->ended.oldest].calls.room)
 		remove_group(invocations, invocations->ended.oldest);
 	return err;
 }
 
 int invocations__finish(struct invocations *invocations)
 {
-	int err = invocations__advance(invocations);
+	int err = invocations__advance(invocations, UINT64_MAX);
 
 	for (uint32_t idx = invocations->waiting.oldest; idx != NO_GROUP; idx = invocations->groups.items[idx].newer)
 		forget_calls(invocations, &invocations->groups.items[idx], true);

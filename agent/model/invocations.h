@@ -4,9 +4,10 @@
  * become rows of `invocation`, or are forgotten with it.  received = written + forgotten + waiting.
  *
  * Calls of one interval may come out of the rings before or after its own record, and in any order among each other: an
- * interval is settled at the next invocations__advance(), which orders its rows by thread, children before parents.
- * What comes even later (a call that outlived its interval on another thread) is written by itself.  When memory is
- * full, whole intervals are forgotten, those first whose first call came first.  One thread only, no I/O.
+ * interval is settled when all that was sent before its end has been taken; then its rows are ordered by thread,
+ * children before parents. What comes even later (a call that outlived its interval on another thread) is written by
+ * itself.  When memory is full, whole intervals are forgotten, those first whose first call came first.  One thread
+ * only, no I/O.
  */
 #ifndef WHYLATE_MODEL_INVOCATIONS_H
 #define WHYLATE_MODEL_INVOCATIONS_H
@@ -50,8 +51,11 @@ int invocations__take(struct invocations *invocations, const struct wl_invocatio
  * forgotten, which the interval's row is to say (WL_INTERVAL_LOSSY).
  */
 int invocations__interval(struct invocations *invocations, uint64_t sid, uint64_t end_ts, bool keep, bool *complete);
-/* Everything that was sent before the intervals so far has been taken: writes what is to be kept of them. */
-int invocations__advance(struct invocations *invocations);
+/*
+ * Everything that was sent until polled_ts has been taken: writes what is to be kept of the intervals that had ended by
+ * then.  (A thread that moves sends into the rings of two CPUs: of a later interval a call may still be in the other.)
+ */
+int invocations__advance(struct invocations *invocations, uint64_t polled_ts);
 /* Nothing more will come: what still waits for the end of its interval is forgotten. */
 int invocations__finish(struct invocations *invocations);
 

@@ -359,7 +359,9 @@ bool recording_probes_lost(struct recording *recording)
 
 int recording_probes_advance(struct recording *recording)
 {
-	return recording->probes ? invocations__advance(recording->probes->invocations) : 0;
+	return recording->probes
+		       ? invocations__advance(recording->probes->invocations, capture__polled_ts(recording->capture))
+		       : 0;
 }
 
 int recording_probes_finish(struct recording *recording)

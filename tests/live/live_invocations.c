@@ -29,25 +29,6 @@ static void check_balance(const struct session *session)
 	CHECK(session_number(session, "probe_unreadable") == 0);
 }
 
-static bool is_parent(const struct call_row *row, const struct call_row *call)
-{
-	return row->sid == call->sid && row->tid == call->tid && row->seq == call->parent_seq;
-}
-
-/* Parents end after their children, but a thread that moves writes into two rings: mostly a later row; NULL if none. */
-static const struct call_row *parent_of(const struct calls_read *read, size_t child)
-{
-	const struct call_row *call = &read->calls[child];
-
-	for (size_t i = child + 1; i < read->call_cnt; i++)
-		if (is_parent(&read->calls[i], call))
-			return &read->calls[i];
-	for (size_t i = child; i--;)
-		if (is_parent(&read->calls[i], call))
-			return &read->calls[i];
-	return NULL;
-}
-
 /* Every call's split sums, no call leaves its interval, and parents are there and enclose their children. */
 static void check_calls(const struct calls_read *read)
 {
@@ -65,13 +46,21 @@ static void check_calls(const struct calls_read *read)
 	}
 	for (size_t i = 0; i < read->call_cnt; i++) {
 		const struct call_row *call = &read->calls[i];
-		const struct call_row *parent = call->parent_func == UINT32_MAX ? NULL : parent_of(read, i);
+		bool found = call->parent_func == UINT32_MAX;
 
 		uneven += call->sum_ns != call->end_ts - call->begin_ts;
 		torn += (call->flags & WL_INVOCATION_TORN) != 0;
-		orphans += call->parent_func != UINT32_MAX &&
-			   (!parent || parent->func != call->parent_func || parent->depth + 1 != call->depth ||
-			    parent->begin_ts > call->begin_ts || parent->end_ts < call->end_ts);
+		/* Parents come after their children, most often soon. */
+		for (size_t j = i + 1; !found && j < read->call_cnt; j++) {
+			const struct call_row *parent = &read->calls[j];
+
+			if (parent->sid != call->sid || parent->tid != call->tid || parent->seq != call->parent_seq)
+				continue;
+			found = parent->func == call->parent_func && parent->depth + 1 == call->depth &&
+				parent->begin_ts <= call->begin_ts && parent->end_ts >= call->end_ts;
+			break;
+		}
+		orphans += !found;
 	}
 	CHECKF(!uneven, "%lu of %zu splits do not sum to the time of the call", uneven, read->call_cnt);
 	CHECKF(!outside, "%lu of %zu calls leave their interval", outside, read->call_cnt);
