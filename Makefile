@@ -556,8 +556,9 @@ fuzz: setup-lint
 	@$(MAKE) --no-print-directory $(jobs) $(fuzz_bin)
 	$(Q)printf '%s\n' $(fuzz_bin) | xargs -P $(FUZZ_JOBS) -I {} scripts/fuzz {} $(FUZZ_SECONDS)
 
-# The product is compiled once for all of them.
-fuzz_lib_obj := $(lib_src:%.c=$(BUILD)/fuzz-lib/%.o)
+# The product is compiled once for all of them, without the rooms that none of them reaches.
+fuzz_rooms := $(filter-out capture net/project session rounds live fleet selftest cmd,$(rooms))
+fuzz_lib_obj := $(foreach room,$(fuzz_rooms),$(patsubst %.c,$(BUILD)/fuzz-lib/%.o,$(wildcard agent/$(room)/*.c)))
 fuzz_cc = $(CLANG) $(CPPFLAGS) -std=gnu11 -O1 -g -Wno-unknown-attributes -fno-sanitize-recover=undefined
 $(BUILD)/fuzz-lib/%.o: %.c | $(skel) $(BUILD)/syscall_number.def $(BUILD)/html_assets.h
 	$(say) CLANG $@
