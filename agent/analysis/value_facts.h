@@ -50,7 +50,7 @@ struct value_row {
 	uint32_t state; /* which variables were read at that tick; below input.state_cnt */
 	uint16_t profile;
 	uint8_t depth; /* 0: the innermost frame */
-	uint8_t turn;  /* the variable has a sample at one of so many ticks; 0 as 1 */
+	uint8_t turn;  /* the variable is read there at one of so many ticks; 0 as 1 */
 };
 
 struct value_input {

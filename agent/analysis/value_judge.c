@@ -39,16 +39,23 @@ static int take_point(value_points *points, double value, double weight)
 /* With fewer samples of a request, for how long a value stays is not known. */
 #define COST_SAMPLES_MIN 3
 
+/* For so many ticks a sample stands: a variable that takes turns is read at one of so many. */
+static double ticks_of(const struct value_row *row)
+{
+	return row->turn > 1 ? row->turn : 1;
+}
+
 /*
- * By what the number of samples for which a value stays is divided.  A longer request has more samples, so of requests
- * it is the share of them that counts; of recordings it is the number of ticks, of which a variable that takes turns
- * has one in so many.
+ * By what the number of ticks for which a value stays is divided.  A longer request has more of them, so of requests it
+ * is the share that counts; of recordings the number.
  */
 static double whole_of(const struct value_input *input, const struct value_row *rows, size_t cnt)
 {
-	if (input->by_unit)
-		return (double)cnt;
-	return rows->turn > 1 ? 1.0 / rows->turn : 1;
+	double ticks = 0;
+
+	for (size_t i = 0; i < cnt && input->by_unit; i++)
+		ticks += ticks_of(&rows[i]);
+	return input->by_unit ? ticks : 1;
 }
 
 /* The samples of one unit: values, differences, and for how long each stays. */
@@ -57,14 +64,16 @@ static int take_unit(const struct value_input *input, struct side *side, const s
 {
 	bool has_cost = !input->by_unit || cnt >= COST_SAMPLES_MIN;
 	double whole = whole_of(input, rows, cnt);
-	size_t run = 1;
+	double run = 0;
 	int err = 0;
 
 	side->units[VALUE_DIM_VALUE]++;
 	side->units[VALUE_DIM_DELTA] += cnt > 1;
 	side->units[VALUE_DIM_COST] += has_cost;
-	for (size_t i = 0; i < cnt && !err; i++, run++) {
+	for (size_t i = 0; i < cnt && !err; i++) {
 		double number = value_number(facts, rows[i].value);
+
+		run += ticks_of(&rows[i]);
 
 		if (facts->kind != VALUE_POINTER) {
 			err = take_point(&side->dims[VALUE_DIM_VALUE], number, rows[i].weight);
@@ -76,7 +85,7 @@ static int take_unit(const struct value_input *input, struct side *side, const s
 		}
 		if (i + 1 == cnt || rows[i + 1].value != rows[i].value) {
 			if (!err && has_cost)
-				err = take_point(&side->dims[VALUE_DIM_COST], (double)run / whole, rows[i].weight);
+				err = take_point(&side->dims[VALUE_DIM_COST], run / whole, rows[i].weight);
 			run = 0;
 		}
 	}
@@ -366,6 +375,7 @@ static double measure(const struct value_input *input, enum value_dimension dim,
 {
 	const struct value_variable_facts *facts = &input->variables[rows->variable];
 	size_t first = at, last = at;
+	double ticks = 0;
 
 	switch (dim) {
 	case VALUE_DIM_VALUE:
@@ -377,7 +387,9 @@ static double measure(const struct value_input *input, enum value_dimension dim,
 			first--;
 		while (last + 1 < cnt && rows[last + 1].value == rows[at].value)
 			last++;
-		return (double)(last - first + 1) / whole_of(input, rows, cnt);
+		for (size_t i = first; i <= last; i++)
+			ticks += ticks_of(&rows[i]);
+		return ticks / whole_of(input, rows, cnt);
 	}
 }
 

@@ -89,14 +89,6 @@ static bool find_id(const struct idmap *ids, uint32_t session, uint64_t id, cons
 	return true;
 }
 
-/* In the order of their numbers in variable_indexes. */
-static int add_turn(struct values *values, uint64_t turn)
-{
-	if (values->variable_turns.cnt == values->variable_indexes.cnt)
-		return 0;
-	return vec_push(&values->variable_turns, (uint8_t)(turn > UINT8_MAX ? UINT8_MAX : turn)) ? -ENOMEM : 0;
-}
-
 static int add_part(struct values *values, uint32_t session, uint32_t index, uint32_t part)
 {
 	uint32_t id;
@@ -137,7 +129,7 @@ static int find_bases(struct values *values)
 }
 
 static int take_variable(struct values *values, const struct sampled_variable *variable, uint32_t session, uint64_t id,
-			 uint32_t part, uint64_t turn)
+			 uint32_t part)
 {
 	uint32_t string, index;
 
@@ -146,7 +138,7 @@ static int take_variable(struct values *values, const struct sampled_variable *v
 		return -ENOMEM;
 	if (index == values->variables.cnt && vec_push(&values->variables, *variable))
 		return -ENOMEM;
-	if (add_id(&values->variable_of, session, id, index, &values->variable_indexes) || add_turn(values, turn))
+	if (add_id(&values->variable_of, session, id, index, &values->variable_indexes))
 		return -ENOMEM;
 	return add_part(values, session, index, part);
 }
@@ -178,8 +170,7 @@ static int take_variables(struct values *values, uint32_t session, const struct 
 		    copy_text(values, col.type, row, &variable.type) ||
 		    module_of(values, variable.module, &variable.module_id) ||
 		    take_variable(values, &variable, session, column_u64(col.id, row),
-				  column_is_null(col.part, row) || part >= VALUE_NONE ? VALUE_NONE : (uint32_t)part,
-				  column_u64(col.turn, row)))
+				  column_is_null(col.part, row) || part >= VALUE_NONE ? VALUE_NONE : (uint32_t)part))
 			return -ENOMEM;
 	}
 	return 0;
@@ -235,6 +226,7 @@ static int take_values(struct values *values, uint32_t session, const struct sha
 	const struct value_columns col = block_columns(block, VALUE, value);
 
 	for (uint32_t row = 0; row < block->row_cnt; row++) {
+		uint64_t turn = column_u64(col.turn, row);
 		struct sampled_value taken = {
 			.ts = column_u64(col.ts, row),
 			.sid = column_u64(col.sid, row),
@@ -243,9 +235,8 @@ static int take_values(struct values *values, uint32_t session, const struct sha
 			.tid = (uint32_t)column_u64(col.tid, row),
 			.variable = VALUE_NONE,
 			.depth = (uint8_t)(column_u64(col.depth, row) & 0xff),
+			.turn = (uint8_t)(turn > UINT8_MAX ? UINT8_MAX : turn),
 		};
-
-		uint32_t number;
 
 		if (!find_id(&values->place_of, session, column_u64(col.place, row), &values->place_indexes,
 			     &taken.place) ||
@@ -255,9 +246,6 @@ static int take_values(struct values *values, uint32_t session, const struct sha
 			values->bad_rows++;
 			continue;
 		}
-		if (taken.variable != VALUE_NONE &&
-		    idmap__find(&values->variable_of, session, column_u64(col.variable, row), &number))
-			taken.turn = values->variable_turns.items[number];
 		if (vec_push(&values->rows, taken))
 			return -ENOMEM;
 	}
@@ -318,7 +306,6 @@ void values_free(struct values *values)
 	vec_free(&values->places);
 	vec_free(&values->functions);
 	vec_free(&values->rows);
-	vec_free(&values->variable_turns);
 	idmap__free(&values->part_ids);
 	vec_free(&values->parts);
 	vec_free(&values->turns);

@@ -30,7 +30,7 @@ struct sampled_value {
 	uint32_t session;        /* index into session_ids */
 	uint32_t tid, variable, place;
 	uint32_t state;      /* index into states */
-	uint8_t depth, turn; /* its variable has a sample at one of so many ticks */
+	uint8_t depth, turn; /* its variable is read there at one of so many ticks; 0 as 1 */
 };
 
 /* A row of `value_plan`. */
@@ -70,7 +70,6 @@ struct values {
 	struct idmap function_ids; /* (string, 0) → index into functions */
 	VEC(const char *) functions;
 	VEC(struct sampled_value) rows; /* by session, tid, ts, depth */
-	VEC(uint8_t) variable_turns;    /* as variable_indexes */
 	struct idmap part_ids;          /* (session, index into variables) → index into parts */
 	value_indexes parts;            /* of a variable; VALUE_NONE: it is read always */
 	VEC(struct values_turn) turns;

@@ -25,6 +25,7 @@ struct stack_values {
 		uint32_t variable; /* STACK_NO_VARIABLE: only the place counts */
 		uint32_t place;
 		uint32_t depth; /* 0: the innermost frame */
+		uint32_t turn;  /* it is read there at one of so many ticks */
 	} items[];
 };
 

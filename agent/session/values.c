@@ -53,7 +53,7 @@ static void find_words(struct sampled_values *values, const struct value_stack *
 struct taking {
 	struct sampled_values *values;
 	struct module *module;
-	uint32_t place, depth;
+	uint32_t place, depth, turn;
 };
 
 static void take(struct sampled_values *values, const struct stack_value *value)
@@ -64,21 +64,22 @@ static void take(struct sampled_values *values, const struct stack_value *value)
 		values->counts.crowded++;
 }
 
-static int take_value(void *owner, uint32_t variable, uint64_t bytes)
+static int take_value(void *owner, uint32_t variable, uint64_t bytes, bool is_word)
 {
 	const struct taking *taking = owner;
 
 	take(taking->values, &(struct stack_value){.value = bytes,
 						   .variable = taking->module->first + variable,
 						   .place = taking->place,
-						   .depth = taking->depth});
+						   .depth = taking->depth,
+						   .turn = is_word ? taking->turn : 1});
 	return 0;
 }
 
 static int place_of(struct sampled_values *values, const struct value_stack *stack, struct module *module,
-		    uint64_t addr, uint64_t runtime_addr, uint32_t *id)
+		    uint64_t addr, uint64_t runtime_addr, bool is_caller, uint32_t *id)
 {
-	struct place place = {.module = module, .addr = addr};
+	struct place place = {.module = module, .addr = addr, .turn = 1};
 
 	if (idmap__id(&values->place_ids, module ? (uintptr_t)module : (uintptr_t)stack->program, addr, id))
 		return -ENOMEM;
@@ -86,6 +87,9 @@ static int place_of(struct sampled_values *values, const struct value_stack *sta
 		return 0;
 	if (vec_reserve(&values->places, 1))
 		return -ENOMEM;
+	for (uint32_t m = 0; !is_caller && m < values->modules.cnt; m++)
+		if (values->modules.items[m] == module)
+			place.turn = value_plan_turn(&values->plan, m, addr);
 	place.function = strdup(stack->name(stack->owner, runtime_addr));
 	if (!place.function)
 		return -ENOMEM;
@@ -112,6 +116,16 @@ struct module *sampled_values__module_at(const struct sampled_values *values, co
 	return module_of(values, met, number);
 }
 
+/* The globals that are in the kernel at a time take turns. */
+static uint32_t turn_of_globals(const struct sampled_values *values)
+{
+	size_t cnt = 0;
+
+	for (uint32_t p = values->first_part; p < values->first_part + values->part_cnt; p++)
+		cnt += values->plan.parts.items[p].globals.cnt;
+	return value_turn(cnt, VALUE_GLOBALS_AT_ONCE);
+}
+
 static int take_frame(struct sampled_values *values, const struct value_stack *stack, const struct met *met,
 		      size_t depth, const struct value_memory *memory)
 {
@@ -128,16 +142,19 @@ static int take_frame(struct sampled_values *values, const struct value_stack *s
 	/* The caller's stack pointer is this frame's canonical frame address. */
 	if (depth + 1 < stack->frame_cnt && at[1].how == UNWIND_BY_CFI)
 		frame.cfa = at[1].cfa;
-	err = place_of(values, stack, taking.module, frame.addr, addr, &taking.place);
+	err = place_of(values, stack, taking.module, frame.addr, addr, depth > 0, &taking.place);
 	if (err)
 		return err;
 	take(values,
-	     &(struct stack_value){.variable = STACK_NO_VARIABLE, .place = taking.place, .depth = (uint32_t)depth});
+	     &(struct stack_value){
+		     .variable = STACK_NO_VARIABLE, .place = taking.place, .depth = (uint32_t)depth, .turn = 1});
+	taking.turn = values->places.items[taking.place].turn;
 	if (!taking.module) {
 		values->counts.no_schema++;
 		return 0;
 	}
 	err = value_reader__locals(taking.module->reader, &frame, memory, &values->counts.reads, take_value, &taking);
+	taking.turn = turn_of_globals(values);
 	/* Globals were read at the innermost frame. */
 	for (size_t i = 0; !depth && !err && i < met->placed.cnt; i++) {
 		taking.module = values->modules.items[met->placed.items[i].module];
@@ -196,16 +213,6 @@ static void set_text(struct shard_row *row, uint32_t column, const char *text)
 		shard_row__set_null(row, column);
 }
 
-/* The globals that are in the kernel at a time take turns. */
-static uint64_t turn_of_globals(const struct sampled_values *values)
-{
-	uint64_t cnt = 0;
-
-	for (uint32_t p = values->first_part; p < values->first_part + values->part_cnt; p++)
-		cnt += values->plan.parts.items[p].globals.cnt;
-	return cnt > VALUE_GLOBALS_AT_ONCE ? (cnt + VALUE_GLOBALS_AT_ONCE - 1) / VALUE_GLOBALS_AT_ONCE : 1;
-}
-
 static int write_variable(struct sampled_values *values, uint32_t number)
 {
 	static const char *const tag_names[VALUE_TAG_CNT] = VALUE_TAG_NAMES;
@@ -241,7 +248,6 @@ static int write_variable(struct sampled_values *values, uint32_t number)
 	row->values[VARIABLE_PART].u64 = planned->part;
 	if (planned->part == VALUE_NO_PART)
 		shard_row__set_null(row, VARIABLE_PART);
-	row->values[VARIABLE_TURN].u64 = variable->tags & VALUE_TAG_GLOBAL ? turn_of_globals(values) : planned->turn;
 	values->variables.items[number] = true;
 	return values->opts.append(values->opts.owner, SHARD_TABLE_VARIABLE, row);
 }
@@ -363,6 +369,9 @@ int sampled_values__write(struct sampled_values *values, const struct stack_samp
 			shard_row__set_null(row, VALUE_VARIABLE);
 			shard_row__set_null(row, VALUE_VALUE);
 		}
+		row->values[VALUE_TURN].u64 = value->turn;
+		if (value->turn <= 1)
+			shard_row__set_null(row, VALUE_TURN);
 		values->counts.written += has_variable;
 		if (!err)
 			err = values->opts.append(values->opts.owner, SHARD_TABLE_VALUE, row);

@@ -23,20 +23,17 @@ static int find_frame(struct sampled_values *values, const struct value_step_key
 	return *is_new && vec_push(&values->frames, ((struct met_frame){.is_given = false})) ? -ENOMEM : 0;
 }
 
-/* Members that take turns; a variable's row may be written already. */
-static void note_turn(struct sampled_values *values, const struct module *module, const struct value_caller *caller)
+/* Members that take turns.  The place of the frame is known: its other values were taken before. */
+static void note_turn(struct sampled_values *values, const struct module *module, uint64_t addr,
+		      const struct value_caller *caller)
 {
-	uint32_t at_once = VALUE_FRAME_READS_AT_ONCE(values->opts.depth);
-	uint32_t turn = (caller->read_cnt + at_once - 1) / at_once;
+	uint32_t turn = value_turn(caller->read_cnt, VALUE_FRAME_READS_AT_ONCE(values->opts.depth)), id;
 
 	values->counts.callers++;
 	values->counts.callers_in_turn += turn > 1;
 	values->counts.callers_left_out += caller->left_out;
-	for (size_t i = 0; i < caller->variables.cnt; i++) {
-		struct value_planned *planned = &module->planned[caller->variables.items[i]];
-
-		planned->turn = turn > planned->turn ? turn : planned->turn;
-	}
+	if (idmap__find(&values->place_ids, (uintptr_t)module, addr, &id))
+		values->places.items[id].turn = turn;
 }
 
 /* Fills the reads of a caller's step.  0 or -ENOMEM. */
@@ -54,7 +51,7 @@ static int add_reads(struct sampled_values *values, const struct value_stack *st
 		return 0;
 	err = value_caller_make(&caller, module->reader, addr - of->bias, &rule);
 	if (!err && caller.read_cnt && is_new)
-		note_turn(values, module, &caller);
+		note_turn(values, module, addr - of->bias, &caller);
 	memcpy(step->reads, caller.reads, sizeof(step->reads));
 	step->read_cnt = (uint8_t)caller.read_cnt;
 	value_caller_free(&caller);

@@ -55,6 +55,7 @@ struct place {
 	struct module *module; /* NULL: none with a schema */
 	uint64_t addr;
 	char *function;
+	uint32_t turn; /* what the kernel reads there is read at one of so many ticks */
 	bool written;
 };
 

@@ -181,6 +181,22 @@ uint32_t value_plan_fits(const struct value_plan *plan, uint32_t first_part)
 	return part - first_part;
 }
 
+uint32_t value_plan_turn(const struct value_plan *plan, uint32_t module, uint64_t addr)
+{
+	const struct value_range *ranges = plan->ranges.items;
+
+	for (size_t p = 0; p < plan->parts.cnt; p++) {
+		size_t first = plan->parts.items[p].ranges.first, end = first + plan->parts.items[p].ranges.cnt, at;
+
+		if (plan->parts.items[p].module != module)
+			continue;
+		at = search_first(first, end, mid, ranges[mid].end > addr);
+		if (at < end && ranges[at].begin <= addr)
+			return value_turn(ranges[at].cnt, VALUE_READS_AT_ONCE);
+	}
+	return 1;
+}
+
 /* --- ranges ------------------------------------------------------------------------------------------------------- */
 
 static bool same_reads(const struct planner *planner, const struct value_range *last, const struct value_read *reads,
@@ -195,7 +211,6 @@ static int add_range(struct planner *planner, uint64_t begin, uint64_t end)
 	struct value_range *last =
 		planner->run_ranges.cnt ? &planner->run_ranges.items[planner->run_ranges.cnt - 1] : NULL;
 	struct value_range range = {.begin = begin, .end = end, .first = (uint32_t)planner->run_reads.cnt};
-	uint32_t turn;
 
 	for (size_t a = 0; a < planner->active.cnt; a++) {
 		const struct value_read *read = &planner->active.items[a].read;
@@ -208,14 +223,9 @@ static int add_range(struct planner *planner, uint64_t begin, uint64_t end)
 			return -ENOMEM;
 	}
 	range.cnt = (uint32_t)planner->run_reads.cnt - range.first;
-	turn = (range.cnt + VALUE_READS_AT_ONCE - 1) / VALUE_READS_AT_ONCE;
-	for (size_t a = 0; a < planner->active.cnt; a++) {
-		struct value_planned *planned = &planner->planned[planner->active.items[a].variable];
-
-		planned->turn = turn > planned->turn ? turn : planned->turn;
+	for (size_t a = 0; a < planner->active.cnt; a++)
 		if (vec_push(&planner->run_variables, planner->active.items[a].variable))
 			return -ENOMEM;
-	}
 	if (last && last->end == begin &&
 	    same_reads(planner, last, &planner->run_reads.items[range.first], range.cnt)) {
 		planner->run_reads.cnt = range.first;
@@ -325,7 +335,7 @@ int value_plan_add(struct value_plan *plan, const struct value_schema *schema, u
 	int err = value_plan_add_empty(plan, module);
 
 	for (size_t v = 0; v < schema->variables.cnt; v++)
-		planned[v] = (struct value_planned){.part = VALUE_NO_PART, .turn = 1};
+		planned[v] = (struct value_planned){.part = VALUE_NO_PART};
 	for (uint32_t v = 0; v < schema->variables.cnt && !err; v++) {
 		const struct value_variable *variable = &schema->variables.items[v];
 

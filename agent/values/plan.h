@@ -47,8 +47,13 @@ struct value_plan {
 /* How a variable is read. */
 struct value_planned {
 	uint32_t part; /* VALUE_NO_PART: it needs none */
-	uint32_t turn; /* at one of so many ticks at which it is there, and the part is in the kernel */
 };
+
+/* With so many reads, of which so many are made at a tick, each is made at one of so many. */
+static inline uint32_t value_turn(size_t cnt, uint32_t at_once)
+{
+	return cnt > at_once ? (uint32_t)((cnt + at_once - 1) / at_once) : 1;
+}
 
 /*
  * The read of a variable in memory at that location; `rule`: where the frame is, NULL: not known.  False: there is
@@ -64,6 +69,8 @@ int value_plan_add(struct value_plan *plan, const struct value_schema *schema, u
 		   struct value_planned *planned);
 /* One without a read. */
 int value_plan_add_empty(struct value_plan *plan, uint32_t module);
+/* What is read at an address of the module, as linked, is read at one of so many ticks. */
+uint32_t value_plan_turn(const struct value_plan *plan, uint32_t module, uint64_t addr);
 /* Which parts from this one on fit into the kernel together: it is one at least. */
 uint32_t value_plan_fits(const struct value_plan *plan, uint32_t first_part);
 void value_plan_free(struct value_plan *plan);

@@ -124,10 +124,11 @@ static uint64_t low_bytes(uint64_t word, uint8_t size)
 	return size < sizeof(word) ? word & ((1ULL << (8 * size)) - 1) : word;
 }
 
-static bool read_memory(const struct value_memory *memory, uint64_t addr, uint8_t size, uint64_t *value)
+static bool read_memory(const struct value_memory *memory, uint64_t addr, uint8_t size, uint64_t *value, bool *is_word)
 {
 	const struct unwind_memory *stack = &memory->stack;
 
+	*is_word = false;
 	if (addr >= stack->addr && addr - stack->addr <= stack->sz && stack->sz - (addr - stack->addr) >= size) {
 		*value = 0;
 		memcpy(value, stack->bytes + (addr - stack->addr), size);
@@ -136,6 +137,7 @@ static bool read_memory(const struct value_memory *memory, uint64_t addr, uint8_
 	for (size_t i = 0; i < memory->word_cnt; i++) {
 		if (memory->words[i].addr == addr && memory->words[i].size >= size) {
 			*value = low_bytes(memory->words[i].bytes, size);
+			*is_word = true;
 			return true;
 		}
 	}
@@ -146,7 +148,7 @@ enum outcome { READ, NO_REGISTER, NO_MEMORY, NOT_SET };
 
 /* What lies at the location: the variable, or the pointer that leads to it. */
 static enum outcome at_location(const struct value_location *location, uint8_t size, const struct value_frame *frame,
-				const struct value_memory *memory, uint64_t *value)
+				const struct value_memory *memory, uint64_t *value, bool *is_word)
 {
 	uint64_t base = 0;
 
@@ -171,7 +173,7 @@ static enum outcome at_location(const struct value_location *location, uint8_t s
 		base = frame->bias;
 		break;
 	}
-	return read_memory(memory, base + (uint64_t)location->off, size, value) ? READ : NO_MEMORY;
+	return read_memory(memory, base + (uint64_t)location->off, size, value, is_word) ? READ : NO_MEMORY;
 }
 
 static int read_one(const struct value_schema *schema, uint32_t number, const struct value_location *location,
@@ -179,13 +181,13 @@ static int read_one(const struct value_schema *schema, uint32_t number, const st
 		    struct value_read_counts *counts, value_taker take, void *owner)
 {
 	const struct value_variable *variable = &schema->variables.items[number];
-	bool is_member = variable->member_off >= 0;
+	bool is_member = variable->member_off >= 0, is_word = false;
 	uint64_t value = 0;
 	enum outcome outcome =
-		at_location(location, is_member ? sizeof(uint64_t) : variable->size, frame, memory, &value);
+		at_location(location, is_member ? sizeof(uint64_t) : variable->size, frame, memory, &value, &is_word);
 
 	if (outcome == READ && is_member &&
-	    !read_memory(memory, value + (uint64_t)variable->member_off, variable->size, &value))
+	    !read_memory(memory, value + (uint64_t)variable->member_off, variable->size, &value, &is_word))
 		outcome = NO_MEMORY;
 	if (outcome == READ && variable->kind == VALUE_BOOL && low_bytes(value, variable->size) > 1)
 		outcome = NOT_SET;
@@ -193,7 +195,7 @@ static int read_one(const struct value_schema *schema, uint32_t number, const st
 	counts->read += outcome == READ;
 	counts->no_register += outcome == NO_REGISTER;
 	counts->no_memory += outcome == NO_MEMORY;
-	return outcome == READ ? take(owner, number, low_bytes(value, variable->size)) : 0;
+	return outcome == READ ? take(owner, number, low_bytes(value, variable->size), is_word) : 0;
 }
 
 /* What holds at an address, from the innermost scope outwards. */
@@ -271,7 +273,7 @@ int value_reader__globals(const struct value_reader *reader, uint64_t bias, cons
 		if (!found || memory->words[w].size < size)
 			continue;
 		counts->read++;
-		err = take(owner, found->variable, low_bytes(memory->words[w].bytes, size));
+		err = take(owner, found->variable, low_bytes(memory->words[w].bytes, size), true);
 	}
 	return err;
 }

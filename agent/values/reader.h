@@ -45,8 +45,8 @@ struct value_reader;
 int value_reader__new(const struct value_schema *schema, struct value_reader **reader);
 void value_reader__free(struct value_reader *reader); /* NULL-safe */
 
-/* Each local that has a place at the frame; 0, or what `take` returned. */
-typedef int (*value_taker)(void *owner, uint32_t variable, uint64_t bytes);
+/* Each local that has a place at the frame; 0, or what `take` returned.  `is_word`: the kernel has read it. */
+typedef int (*value_taker)(void *owner, uint32_t variable, uint64_t bytes, bool is_word);
 int value_reader__locals(const struct value_reader *reader, const struct value_frame *frame,
 			 const struct value_memory *memory, struct value_read_counts *counts, value_taker take,
 			 void *owner);

@@ -165,9 +165,11 @@ struct taking {
 	size_t cnt;
 };
 
-static int take(void *owner, uint32_t variable, uint64_t bytes)
+static int take(void *owner, uint32_t variable, uint64_t bytes, bool is_word)
 {
 	struct taking *taking = owner;
+
+	(void)is_word;
 
 	uint8_t size;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Recordings with values: variables that were not read all the time are neither absent nor cheap. */
+#include "analysis/value_stats.h"
 #include "analysis/values.h"
 #include "row_writer.h"
 #include "shard/open.h"
@@ -58,8 +59,8 @@ static void put_turn(struct row_writer *to, uint64_t tick, uint64_t part, bool i
 	row_end(to, SHARD_TABLE_VALUE_PLAN);
 }
 
-static void put_value(struct row_writer *to, uint64_t tick, uint64_t depth, uint64_t place, int variable,
-		      uint64_t value)
+static void put_value_in_turn(struct row_writer *to, uint64_t tick, uint64_t depth, uint64_t place, int variable,
+			      uint64_t value, uint64_t turn)
 {
 	row_begin(to, SHARD_TABLE_VALUE);
 	row_set_ts(to, VALUE_TS, FIRST_TS + tick * TICK_NS + 1);
@@ -70,7 +71,15 @@ static void put_value(struct row_writer *to, uint64_t tick, uint64_t depth, uint
 		row_set_u64(to, VALUE_VARIABLE, (uint64_t)variable);
 		row_set_u64(to, VALUE_VALUE, value);
 	}
+	if (turn > 1)
+		row_set_u64(to, VALUE_TURN, turn);
 	row_end(to, SHARD_TABLE_VALUE);
+}
+
+static void put_value(struct row_writer *to, uint64_t tick, uint64_t depth, uint64_t place, int variable,
+		      uint64_t value)
+{
+	put_value_in_turn(to, tick, depth, place, variable, value, 1);
 }
 
 /* In `scan`, where `items` is always read and `rare` has values in every tick from `from` on; -1: never. */
@@ -256,6 +265,46 @@ static uint8_t pattern_by_members_of(const char *base)
 	return pattern;
 }
 
+/*
+ * `flags` of each of many elements stays for four ticks where `scan` is the innermost frame.  Where it is a caller, a
+ * read in the kernel has its turn at one of two ticks, and the value stays for two samples: nothing differs.
+ */
+static void turns_are_those_of_the_place(void)
+{
+	enum { ELEMENT_TICKS = 4 };
+	struct arena *arena = arena__new();
+	struct value_report *report;
+	struct test_dir dirs[2];
+	struct row_writer to;
+	const char *paths[2];
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(arena);
+	for (uint64_t d = 0; d < 2; d++) {
+		test_dir__make(&dirs[d]);
+		paths[d] = dirs[d].path;
+		row_writer_open(&to, paths[d], "host", 1 + d, 7);
+		row_put_session(&to, "values", "*");
+		put_place(&to, SCAN, "scan");
+		put_place(&to, SCAN + 1, "scan");
+		put_variable_of(&to, 1, "node", 0, "pointer", 8, "cond");
+		for (uint64_t tick = 0; tick < TICKS; tick++) {
+			bool is_caller = d && tick >= TICKS / 2;
+
+			if (is_caller && tick % 2)
+				continue;
+			put_value_in_turn(&to, tick, is_caller, is_caller ? SCAN + 1 : SCAN, 1,
+					  4096 + tick / ELEMENT_TICKS, is_caller ? 2 : 1);
+		}
+		row_writer_close(&to);
+	}
+	CU_ASSERT_EQUAL_FATAL(values_compare_paths(&report, paths, 2, 1, arena), 1);
+	CU_ASSERT_EQUAL_FATAL(report->variable_cnt, 1);
+	CU_ASSERT_EQUAL(report->variables[0].ratio, VALUE_DEFAULT_DISCOUNT);
+	for (int d = 0; d < 2; d++)
+		test_dir__remove(&dirs[d]);
+	arena__free(arena);
+}
+
 static void members_know_the_pointer_that_they_are_by(void)
 {
 	CU_ASSERT_EQUAL(pattern_by_members_of("item"), VALUE_PATTERN_MISSING_CONSTRAINT);
@@ -419,6 +468,7 @@ int suite_values(void)
 		{"members know the pointer that they are by", members_know_the_pointer_that_they_are_by},
 		{"where few are late those half as late count too", where_few_are_late_those_half_as_late_count_too},
 		{"turns make a function no cheaper", turns_make_a_function_no_cheaper},
+		{"turns are those of the place", turns_are_those_of_the_place},
 		{"impossible parts are refused", impossible_parts_are_refused},
 		{"the first cause names a value of its path", the_first_cause_names_a_value_of_its_path},
 		{"of values a cause names that of a loop", of_values_a_cause_names_that_of_a_loop},
