@@ -28,6 +28,8 @@ enum sign {
 #define RANGE_BEYOND  0.05
 /* A flag has that share of values that normal profiles do not have. */
 #define GIVEN_BEYOND 0.5
+/* … and what all elements have. */
+#define UNIFORM_BEYOND 0.9
 
 static bool may_go_farther(const struct value_verdict *verdict)
 {
@@ -46,11 +48,16 @@ static bool goes_farther(const struct value_verdict *verdict)
 		 verdict->values_beyond < 2 / ((double)verdict->normal_cnt + 1) && !verdict->is_suspect);
 }
 
+/* Have normal samples shown all values that there are? */
+static bool shows_all(const struct value_verdict *verdict)
+{
+	return verdict->normal_cnt >= SAMPLES_OF_ONE * verdict->normal_distinct;
+}
+
 static bool has_more(const struct value_verdict *verdict)
 {
 	return verdict->slow_distinct >= MORE_MIN && verdict->normal_distinct > 0 &&
-	       verdict->slow_distinct >= MORE_TIMES * verdict->normal_distinct &&
-	       verdict->normal_cnt >= SAMPLES_OF_ONE * verdict->normal_distinct;
+	       verdict->slow_distinct >= MORE_TIMES * verdict->normal_distinct && shows_all(verdict);
 }
 
 double value_step(const struct value_variable_facts *facts, const struct value_verdict *verdict)
@@ -75,16 +82,26 @@ static bool stands_still(const struct value_variable_facts *facts, const struct 
 	       verdict->slow_stay >= STUCK_TIMES * verdict->normal_stay;
 }
 
-/* `p->type` is the same for all that p goes through, which no normal profile shows. */
-static bool is_uniform(const struct value_input *input, const struct value_verdict *verdicts, uint32_t variable)
+/*
+ * `p->type` is the same for all that p goes through, or a local that a loop sets anew and a condition tests for all
+ * that the loop goes through, which no normal profile shows: they lack the value.
+ */
+static bool is_uniform(const struct value_input *input, const struct value_verdict *verdicts, uint32_t variable,
+		       double step)
 {
-	const struct value_verdict *verdict = &verdicts[variable], *base;
+	const struct value_verdict *verdict = &verdicts[variable];
 	uint32_t number = input->bases ? input->bases[variable] : VALUE_NONE;
+	uint8_t tags = input->variables[variable].tags;
 
-	if (number == VALUE_NONE || verdict->slow_cnt < STUCK_SAMPLES || verdict->normal_cnt)
+	if (verdict->slow_cnt < STUCK_SAMPLES ||
+	    (verdict->normal_cnt &&
+	     !(verdict->normal_cnt >= RANGE_SAMPLES && shows_all(verdict) && verdict->values_beyond >= UNIFORM_BEYOND)))
 		return false;
-	base = &verdicts[number];
-	return base->slow_distinct >= MORE_MIN && verdict->slow_stay >= STUCK_TIMES * base->slow_stay;
+	if (number != VALUE_NONE)
+		return verdicts[number].slow_distinct >= MORE_MIN &&
+		       verdict->slow_stay >= STUCK_TIMES * verdicts[number].slow_stay;
+	return verdict->normal_cnt && tags & VALUE_TAG_COND && tags & VALUE_TAG_STEP &&
+	       verdict->slow_stay >= STUCK_TIMES * step;
 }
 
 bool value_is_given(const struct value_variable_facts *facts, const struct value_verdict *verdict)
@@ -130,7 +147,7 @@ uint8_t value_signs(const struct value_input *input, const struct value_verdict 
 		return 0;
 	if (!(tags & (VALUE_TAG_LOOP | VALUE_TAG_COND)))
 		return has_more(verdict) || makes_more(&input->variables[variable], verdict, differs) ? SIGN_MORE : 0;
-	if (is_uniform(input, verdicts, variable))
+	if (is_uniform(input, verdicts, variable, step))
 		return SIGN_UNIFORM;
 	if (verdict->slow_stay > verdict->normal_stay &&
 	    (is_least(verdict->ratios[VALUE_DIM_COST], least) || is_stuck(verdict, step) ||

@@ -97,12 +97,12 @@ bool value_register_is_kept(uint8_t reg)
 
 /*
  * Where the compiler knows what the callee and all that it calls change (gcc -fipa-ra, of functions of the same file),
- * it keeps values in other registers, too: then the place holds before the call and where it returns to.  frame->addr
- * lies in the call, whose last byte it is.
+ * it keeps values in other registers, too: then the place holds before the call and where it returns to.  `addr` lies
+ * in the call, whose last byte it is.
  */
-static bool outlasts_call(const struct value_frame *frame, const struct value_location *location)
+static bool outlasts_call(uint64_t addr, const struct value_location *location)
 {
-	return location->reg != VALUE_RESULT_REG && location->pc_end > frame->addr + 1;
+	return location->reg != VALUE_RESULT_REG && location->pc_end > addr + 1;
 }
 
 static bool register_value(const struct value_frame *frame, const struct value_location *location, uint64_t *value)
@@ -112,7 +112,7 @@ static bool register_value(const struct value_frame *frame, const struct value_l
 
 	/* By the unwinding tables it is not known. */
 	if (frame->is_caller && !value_register_is_kept(reg))
-		regs = outlasts_call(frame, location) ? frame->innermost : NULL;
+		regs = outlasts_call(frame->addr, location) ? frame->innermost : NULL;
 	if (!regs || reg >= UNWIND_REGS || reg == WL_STACK_REG_PC || !(regs->known >> reg & 1))
 		return false;
 	*value = regs->values[reg];
@@ -254,7 +254,7 @@ int value_reader__caller_reads(const struct value_reader *reader, uint64_t addr,
 		if (schema->variables.items[span->variable].member_off >= 0 &&
 		    value_read_make(&schema->variables.items[span->variable], &schema->locations.items[span->location],
 				    rule, &read) &&
-		    value_register_is_kept(read.reg))
+		    (value_register_is_kept(read.reg) || outlasts_call(addr, &schema->locations.items[span->location])))
 			err = take(owner, span->variable, &read);
 	return err;
 }

@@ -53,7 +53,7 @@ int value_reader__locals(const struct value_reader *reader, const struct value_f
 /* Does a call leave what is in it as it is? DWARF's number. */
 bool value_register_is_kept(uint8_t reg);
 /*
- * Each member that a pointer of a caller's frame leads to: how to read it, by registers that calls keep.  `addr` is
+ * Each member that a pointer of a caller's frame leads to: how to read it, by registers that this call keeps.  `addr` is
  * that of value_frame; `rule`: where the frame is, NULL: not known.
  */
 typedef int (*value_read_taker)(void *owner, uint32_t variable, const struct value_read *read);

@@ -22,7 +22,7 @@ struct head {
 };
 
 /* To be changed with any of these structs, and with what a schema has. */
-static const char magic[8] = "wlschem4";
+static const char magic[8] = "wlschem5";
 
 struct kept_variable {
 	uint32_t file, function, name, type, inlined; /* offsets into the texts */

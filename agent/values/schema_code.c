@@ -191,6 +191,8 @@ static void take_effects(struct tagger *tagger, const cs_insn *decoded, struct i
 	uint8_t read_cnt, written_cnt;
 
 	if (!cs_regs_access(tagger->handle, decoded, read, &read_cnt, written, &written_cnt)) {
+		for (uint8_t i = 0; i < read_cnt; i++)
+			insn->is_choice |= read[i] == X86_REG_EFLAGS;
 		for (uint8_t i = 0; i < written_cnt; i++) {
 			int reg = dwarf_register(written[i]);
 
@@ -210,6 +212,7 @@ static void classify(const cs_insn *decoded, struct insn *insn)
 		insn->is_call |= detail->groups[i] == CS_GRP_CALL;
 		insn->ends |= detail->groups[i] == CS_GRP_RET;
 	}
+	insn->is_choice &= !insn->is_jump && !insn->is_call;
 	insn->is_branch = insn->is_jump && decoded->id != X86_INS_JMP && decoded->id != X86_INS_LJMP;
 	insn->ends |= insn->is_jump && !insn->is_branch;
 	insn->ends |= decoded->id == X86_INS_UD2 || decoded->id == X86_INS_HLT;

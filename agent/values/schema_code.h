@@ -37,6 +37,7 @@ struct insn {
 	uint8_t len, read_cnt, write_cnt;
 	bool sets_flags, is_branch, is_jump, is_call, ends; /* ends: nothing follows */
 	bool is_nop, is_target, is_step;
+	bool is_choice; /* it tests flags, and is no jump: cmov, set, adc, sbb */
 };
 
 struct block {

@@ -187,6 +187,13 @@ static void add_tag(struct candidate *candidate, void *owner)
 	candidate->variable.tags |= *(const uint8_t *)owner;
 }
 
+static void add_choice_tag(struct candidate *candidate, void *owner)
+{
+	(void)owner;
+	if (!(candidate->variable.tags & VALUE_TAG_STEP))
+		candidate->variable.tags |= VALUE_TAG_COND;
+}
+
 /* The instruction of the block whose flags the branch tests; NO_BLOCK: an earlier block's. */
 static uint32_t flags_of(const struct tagger *tagger, uint32_t branch)
 {
@@ -222,6 +229,22 @@ static void tag_branches(struct tagger *tagger, struct builder *builder)
 	for (uint32_t i = 0; i < tagger->insns.cnt && !builder->err; i++)
 		if (tagger->insns.items[i].is_branch)
 			find_tested(tagger, builder, i, add_tag, &tag);
+}
+
+/*
+ * A condition without a jump: what `cmp` or `test` sets is what a cmov, set, adc or sbb tests.  The carry of a sum is
+ * no condition; a variable that a loop makes of itself, such as the largest one so far, keeps that tag.
+ */
+static void tag_choices(struct tagger *tagger, struct builder *builder)
+{
+	struct insn *insns = tagger->insns.items;
+
+	for (uint32_t i = 0; i < tagger->insns.cnt && !builder->err; i++) {
+		uint32_t setter = insns[i].is_choice ? flags_of(tagger, i) : NO_BLOCK;
+
+		if (setter != NO_BLOCK && !insns[setter].write_cnt)
+			find_tested(tagger, builder, i, add_choice_tag, NULL);
+	}
 }
 
 static void tag_arguments(struct tagger *tagger, struct builder *builder)
@@ -401,6 +424,20 @@ static void tag_steps(struct tagger *tagger, struct builder *builder)
 	}
 }
 
+/* The locals that a condition tests, no exit of the loop does, and the loop sets anew. */
+static void tag_renewed(struct tagger *tagger, struct builder *builder)
+{
+	struct function_vars *function = &builder->function;
+
+	for (size_t c = 0; c < function->items.cnt; c++) {
+		struct value_variable *variable = &function->items.items[c].variable;
+
+		if ((variable->tags & (VALUE_TAG_COND | VALUE_TAG_LOOP)) == VALUE_TAG_COND &&
+		    variable->member_off < 0 && changes(tagger, builder, &function->items.items[c]))
+			variable->tags |= VALUE_TAG_STEP;
+	}
+}
+
 static int visit_loops(struct tagger *tagger, struct builder *builder,
 		       void (*visit)(struct tagger *tagger, struct builder *builder))
 {
@@ -433,7 +470,12 @@ int tagger__run(struct tagger *tagger, struct builder *builder)
 	tag_branches(tagger, builder);
 	tag_arguments(tagger, builder);
 	ret = builder->err ? builder->err : visit_loops(tagger, builder, tag_tested);
-	return ret ? ret : visit_loops(tagger, builder, tag_steps);
+	if (!ret)
+		ret = visit_loops(tagger, builder, tag_steps);
+	if (ret)
+		return ret;
+	tag_choices(tagger, builder);
+	return builder->err ? builder->err : visit_loops(tagger, builder, tag_renewed);
 }
 
 #else

@@ -5,11 +5,11 @@
 
 enum value_tag {
 	VALUE_TAG_GLOBAL = 1,
-	VALUE_TAG_LOOP = 2, /* changed in a natural loop and tested by an exit of it */
-	VALUE_TAG_COND = 4, /* source of the flags of a conditional jump */
-	VALUE_TAG_ARGS = 8, /* in, or moved into, an argument register before a call */
-	VALUE_TAG_STEP =
-		16, /* none of these, and changed from its own value in a natural loop: `depth++`, `p = p->next` */
+	VALUE_TAG_LOOP = 2,  /* changed in a natural loop and tested by an exit of it */
+	VALUE_TAG_COND = 4,  /* source of the flags of a conditional jump */
+	VALUE_TAG_ARGS = 8,  /* in, or moved into, an argument register before a call */
+	VALUE_TAG_STEP = 16, /* no other, and changed from its own value in a natural loop: `depth++`, `p = p->next`; or
+				set there, with COND */
 };
 
 enum value_type {

@@ -266,6 +266,37 @@ static void what_each_element_has_the_same_of_is_a_missing_constraint(void)
 }
 
 /*
+ * A loop goes through more elements, each of which has a state: that of all is another one than any normal element has.
+ * What is not set anew for each element is one that the request has.
+ */
+static void a_state_that_no_normal_element_has_is_a_missing_constraint(void)
+{
+	enum { AT, STATE };
+
+	for (int test = 0; test < 3; test++) {
+		const struct value_variable_facts variables[] = {
+			[AT] = {VALUE_SIGNED, VALUE_TAG_LOOP, 4},
+			[STATE] = {VALUE_SIGNED, test ? VALUE_TAG_COND | VALUE_TAG_STEP : VALUE_TAG_COND, 4}};
+		static struct ranked ranked;
+
+		ranked.cnt = 0;
+		ranked.bases = NULL;
+		for (uint32_t tick = 0; tick < 2 * TICKS; tick++) {
+			bool slow = tick >= TICKS;
+
+			add(&ranked, tick, slow, 0, SCAN, AT, slow ? tick : tick % 9);
+			add(&ranked, tick, slow, 0, SCAN, STATE, slow ? (test == 2) : 1 + tick % 3);
+		}
+		for (size_t i = 0; i < ranked.cnt; i++)
+			ranked.rows[i].unit = 0;
+		rank(&ranked, variables, 2);
+		CU_ASSERT_EQUAL(ranked.ranking.functions[0].pattern,
+				test == 1 ? VALUE_PATTERN_MISSING_CONSTRAINT : VALUE_PATTERN_SCALABILITY);
+		arena__free(ranked.arena);
+	}
+}
+
+/*
  * A condition's variable changes all the time, and then not for 60 samples; few runs are no test.  Where there are more
  * elements that is why.
  */
@@ -783,6 +814,8 @@ int suite_value_rank(void)
 		 what_stays_because_a_loop_goes_on_is_no_missing_constraint},
 		{"what each element has the same of is a missing constraint",
 		 what_each_element_has_the_same_of_is_a_missing_constraint},
+		{"a state that no normal element has is a missing constraint",
+		 a_state_that_no_normal_element_has_is_a_missing_constraint},
 		{"what sticks for all elements is a missing constraint",
 		 what_sticks_for_all_elements_is_a_missing_constraint},
 		{"the most anomalous variable decides", the_most_anomalous_variable_decides},

@@ -108,8 +108,12 @@ static void test_tags(void)
 		CU_ASSERT(!find(&schema, level, "mix", "factor"));
 		CU_ASSERT(!find(&schema, level, "leaf", "number"));
 	}
-	/* With optimization its test becomes a flag byte that is combined with another one. */
+	/* With optimization its test becomes a flag byte that is combined with another one, without a jump. */
 	CU_ASSERT(has_tags(&schema, "o0", "mix", "text", VALUE_TAG_COND));
+	CU_ASSERT(has_tags(&schema, "o2", "mix", "text", VALUE_TAG_COND));
+	CU_ASSERT(has_tags(&schema, "o2", "news", "changed", VALUE_TAG_COND | VALUE_TAG_STEP));
+	CU_ASSERT(has_tags(&schema, "o2", "news", "list->kind", VALUE_TAG_COND));
+	CU_ASSERT(!has_tags(&schema, "o2", "news", "list->kind", VALUE_TAG_STEP));
 	CU_ASSERT(has_tags(&schema, "o0", "scan", "i", VALUE_TAG_LOOP | VALUE_TAG_COND));
 	CU_ASSERT(has_tags(&schema, "o2", "mix", "sum", VALUE_TAG_STEP));
 	CU_ASSERT(has_tags(&schema, "o3", "stretch", "round", VALUE_TAG_LOOP | VALUE_TAG_COND));

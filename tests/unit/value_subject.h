@@ -38,6 +38,7 @@ int SUBJECT_NAME(SUBJECT, leaf)(int number);
 int SUBJECT_NAME(SUBJECT, scan)(const struct subject_list *list, int key);
 double SUBJECT_NAME(SUBJECT, mix)(long rounds, double factor, const char *text);
 int SUBJECT_NAME(SUBJECT, nested)(const struct subject_outer *outer, int key);
+int SUBJECT_NAME(SUBJECT, news)(const struct subject_list *list, int key);
 unsigned int SUBJECT_NAME(SUBJECT, stretch)(const char *text, unsigned int rounds);
 
 __attribute__((noinline)) int SUBJECT_NAME(SUBJECT, leaf)(int number)
@@ -68,6 +69,22 @@ __attribute__((noinline)) double SUBJECT_NAME(SUBJECT, mix)(long rounds, double 
 		left--;
 	}
 	return sum;
+}
+
+/* With optimization none of the conditions in the loop is a jump: `cmp; adc`, `test; cmov`. */
+__attribute__((noinline)) int SUBJECT_NAME(SUBJECT, news)(const struct subject_list *list, int key)
+{
+	int found = 0;
+
+	for (int i = 0; i < key; i++) {
+		int changed = list->items[i];
+
+		found += SUBJECT_NAME(SUBJECT, leaf)(i);
+		if (changed > 0)
+			found += changed;
+		found += !list->kind;
+	}
+	return found;
 }
 
 /* With -O3 the end of the loop tests a register that a constant was added to since it was `round`. */
