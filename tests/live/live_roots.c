@@ -341,11 +341,33 @@ static void test_file_lock(void)
 	json_object_put(report);
 }
 
+/* --- a program that ends before its mappings are read ------------------------------------------------------------- */
+
+static void test_short_program(void)
+{
+	struct workload workload;
+	json_object *report = NULL, *first;
+	double others;
+
+	if (!workload_start(&workload, "shortlived", 30))
+		goto cleanup;
+	workload_go(&workload);
+	report = diagnose(workload.server_pid);
+	first = first_planted(report, &others);
+	if (first)
+		CHECKF(path_has(first, "convert_image") && !strcmp(json_text(first, "root.role"), "whylate-convert"),
+		       "%s", json_object_to_json_string(first));
+cleanup:
+	json_object_put(report);
+	workload_end(&workload);
+}
+
 static const struct live_test tests[] = {
 	{"roots_redis_keys", test_redis_keys, SHORT},
 	{"roots_redis_eval", test_redis_eval, REST},
 	{"roots_proxy", test_proxy, REST},
 	{"roots_file_lock", test_file_lock, REST},
+	{"roots_short_program", test_short_program, REST},
 };
 
 int suite_roots(void)
