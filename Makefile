@@ -471,8 +471,8 @@ bench: setup-bench
 	@$(BUILD)/bench/factors
 
 # --- servers with planted causes, each diagnosed: PLANTS='own lock-cpu' chooses, FLAGS=--no-gain judges no gains ---------
-planted := $(addprefix $(BUILD)/diagnose/,server client holdout oncall server-cxx holdout-cxx oncall-cxx \
-	$(if $(GO),server-go holdout-go oncall-go))
+planted := $(addprefix $(BUILD)/diagnose/,server client holdout oncall hops server-cxx holdout-cxx oncall-cxx \
+	hops-cxx $(if $(GO),server-go holdout-go oncall-go hops-go))
 
 $(BUILD)/diagnose/%: tests/diagnose/%.c tests/diagnose/planted.h tests/diagnose/switch.h
 	$(say) LD $@

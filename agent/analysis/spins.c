@@ -34,6 +34,7 @@ struct seen_spin {
 struct absence {
 	uint64_t from_ts, to_ts;
 	uint64_t sid; /* of its longest wait, likewise the state: RUNQ_PREEMPT, it wanted a CPU all the time */
+	uint32_t pid;
 	uint8_t state;
 };
 
@@ -41,7 +42,7 @@ struct absence {
 struct kind {
 	uint32_t name; /* of the thread */
 	uint8_t state;
-	bool for_request;
+	bool for_request, is_far; /* is_far: of another process, which shares the lock's memory */
 	uint32_t votes, other, last;
 };
 
@@ -161,12 +162,13 @@ static bool comes_after(const struct seen_spin *spin, uint32_t tid, uint64_t bac
 	size_t cnt;
 	const struct graph_segment *segments = graph__segments(graph, tid, first_ts, spin->until_ts - back_ns, &cnt);
 
-	for (size_t i = 0; i < cnt && segments[i].pid == spin->pid; i++) {
+	for (size_t i = 0; i < cnt && segments[i].pid == segments[0].pid; i++) {
 		const struct graph_wakeup *wakeup;
 
 		if (segments[i].begin_ts <= last_ts || !gets_cpu(segments, i))
 			continue;
 		*absence = absence_before(segments, i);
+		absence->pid = segments[i].pid;
 		wakeup = graph__wakeup_in(graph, tid, first_ts, segments[i].begin_ts);
 		if (absence->from_ts <= since_ts && !(wakeup && wakeup->waker_tid == spin->tid))
 			return true;
@@ -177,13 +179,15 @@ static bool comes_after(const struct seen_spin *spin, uint32_t tid, uint64_t bac
 static int kind_of(struct search *search, uint32_t tid, const struct absence *absence, struct kind **kind)
 {
 	struct kind made = {
-		.name = traces_thread_name(search->traces, search->session, search->pid, tid),
+		.name = traces_thread_name(search->traces, search->session, absence->pid, tid),
 		.state = absence->state,
 		.for_request = absence->sid != 0,
+		.is_far = absence->pid != search->pid,
 	};
+	uint64_t flags = (uint64_t)made.state << 2 | made.is_far << 1 | made.for_request;
 	uint32_t id;
 
-	if (idmap__id(&search->kind_ids, made.name, (uint64_t)made.state << 1 | made.for_request, &id) ||
+	if (idmap__id(&search->kind_ids, made.name, flags, &id) ||
 	    (id == search->kinds.cnt && vec_push(&search->kinds, made)))
 		return -ENOMEM;
 	*kind = &search->kinds.items[id];
@@ -229,13 +233,23 @@ static bool may_own(const struct search *search, const struct kind *kind)
 static bool is_believed(const struct search *search, const struct kind *kind)
 {
 	double share = (double)kind->votes / search->cnt, other = (double)kind->other / kind->votes;
+	double other_most = kind->is_far ? OTHER_SHARE_LESS : OTHER_SHARE;
 
 	return kind->votes >= VOTES_MIN && may_own(search, kind) &&
-	       ((share >= VOTES_SHARE && other <= OTHER_SHARE) ||
+	       ((share >= VOTES_SHARE && other <= other_most) ||
 		(share >= VOTES_SHARE_LESS && other <= OTHER_SHARE_LESS));
 }
 
-/* Of kinds that are believed, one of a thread that does not spin itself. */
+/* In this order: of the process that spins, of a thread that does not spin itself, with more votes. */
+static bool is_better(const struct search *search, const struct kind *kind, const struct kind *than)
+{
+	bool spins = kind->name == search->spinner, other_spins = than->name == search->spinner;
+
+	if (kind->is_far != than->is_far)
+		return than->is_far;
+	return spins == other_spins ? kind->votes > than->votes : other_spins;
+}
+
 static const struct kind *elect(const struct search *search)
 {
 	const struct kind *best = NULL;
@@ -243,10 +257,7 @@ static const struct kind *elect(const struct search *search)
 	for (size_t i = 0; i < search->kinds.cnt; i++) {
 		const struct kind *kind = &search->kinds.items[i];
 
-		if (!is_believed(search, kind))
-			continue;
-		if (!best || (best->name == search->spinner) > (kind->name == search->spinner) ||
-		    ((best->name == search->spinner) == (kind->name == search->spinner) && kind->votes > best->votes))
+		if (is_believed(search, kind) && (!best || is_better(search, kind, best)))
 			best = kind;
 	}
 	return best;
@@ -283,10 +294,11 @@ static int add_owners(struct search *search, struct seen_spin *spin, const struc
 		size_t cnt;
 		const struct graph_segment *segments;
 
-		if (tid == spin->tid || traces_thread_name(search->traces, session, search->pid, tid) != kind->name)
-			continue;
 		segments = graph__segments(session->graph, tid, spin->first_ts, spin->until_ts, &cnt);
-		for (size_t i = 0; i < cnt && segments[i].pid == spin->pid; i++) {
+		if (tid == spin->tid || !cnt || (segments[0].pid != spin->pid) != kind->is_far ||
+		    traces_thread_name(search->traces, session, segments[0].pid, tid) != kind->name)
+			continue;
+		for (size_t i = 0; i < cnt && segments[i].pid == segments[0].pid; i++) {
 			struct absence absence;
 
 			if (segments[i].begin_ts <= spin->first_ts || !gets_cpu(segments, i))

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Spin locks of user space: a thread that spins uses its CPU and does nothing, what it waits for is the owner of the
- * lock.  Nothing says who that is, so it is inferred: a thread of the same process that had no CPU while the other one
- * was seen to spin, and got one right before that ended.  Absences of one kind (the thread's name, what it waited for,
- * whether it did so for a request) are believed where most spins end with one, and as long times before them do not.
+ * lock.  Nothing says who that is, so it is inferred: a thread that had no CPU while the other one was seen to spin,
+ * and got one right before that ended.  Absences of one kind (the thread's name, what it waited for, whether it did so
+ * for a request) are believed where most spins end with one, and as long times before them do not.  A thread of the
+ * same process comes first; of another process, which shares the lock's memory, it takes fewer of the other times.
  * Where the owner changes while a thread spins, each has the time of its own absence.
  */
 #ifndef WHYLATE_ANALYSIS_SPINS_H

@@ -234,17 +234,17 @@ static uint64_t first_spin(const struct trace *trace, const struct graph_interva
 	return first_ts;
 }
 
-/* A thread of that process that got a CPU between the two, after it had been off it for a while. */
-static bool came_back(const struct trace *trace, uint32_t pid, uint32_t tid, uint64_t from_ts, uint64_t to_ts)
+/* The process of a thread that got a CPU between the two, after it had been off it for a while; 0: it did not. */
+static uint32_t came_back(const struct trace *trace, uint32_t tid, uint64_t from_ts, uint64_t to_ts)
 {
 	size_t cnt;
 	const struct graph_segment *segments = graph__segments(trace->graph, tid, from_ts, to_ts, &cnt);
 
-	for (size_t i = 1; i < cnt && i < OWNER_LOOKS_MAX && segments[i].pid == pid; i++)
+	for (size_t i = 1; i < cnt && i < OWNER_LOOKS_MAX && segments[i].pid == segments[0].pid; i++)
 		if (state_is_on_cpu(segments[i].state) && !state_is_on_cpu(segments[i - 1].state) &&
 		    segments[i - 1].end_ts - segments[i - 1].begin_ts >= OWNER_AWAY_NS)
-			return true;
-	return false;
+			return segments[i].pid;
+	return 0;
 }
 
 /* What that thread did and waited for, also for as long before that: owners come back when a spin ends, not always. */
@@ -264,26 +264,36 @@ static int write_owner(struct trace *trace, uint32_t pid, uint32_t tid, uint64_t
 	return err;
 }
 
-/* Who spins waits for a thread that no edge leads to: one that gets a CPU before the spin ends, as a rule. */
+/* Of the interval's process, or of others. */
+static int write_owners_of(struct trace *trace, const struct graph_interval *interval, uint64_t first_ts, bool is_far)
+{
+	size_t place = 0, cnt = 0;
+	int err = 0;
+
+	for (int i = 0; !err && cnt < OWNERS_MAX && i < OWNER_THREADS_MAX; i++) {
+		uint32_t tid = graph__next_thread(trace->graph, &place), pid;
+
+		if (!tid)
+			break;
+		pid = came_back(trace, tid, first_ts, interval->end_ts);
+		if (!pid || (pid != interval->pid) != is_far)
+			continue;
+		cnt++;
+		err = write_owner(trace, pid, tid, first_ts, interval->end_ts);
+	}
+	return err;
+}
+
+/*
+ * Who spins waits for a thread that no edge leads to: one that gets a CPU before the spin ends, as a rule.  A lock in
+ * shared memory may be another process's.
+ */
 static int write_owners(struct trace *trace, const struct graph_interval *interval)
 {
 	uint64_t first_ts = first_spin(trace, interval);
-	size_t place = 0, cnt = 0;
-	uint32_t tid;
-	int err = 0;
+	int err = first_ts == UINT64_MAX ? 0 : write_owners_of(trace, interval, first_ts, false);
 
-	if (first_ts == UINT64_MAX)
-		return 0;
-	for (int i = 0; !err && cnt < OWNERS_MAX && i < OWNER_THREADS_MAX; i++) {
-		tid = graph__next_thread(trace->graph, &place);
-		if (!tid)
-			break;
-		if (!came_back(trace, interval->pid, tid, first_ts, interval->end_ts))
-			continue;
-		cnt++;
-		err = write_owner(trace, interval->pid, tid, first_ts, interval->end_ts);
-	}
-	return err;
+	return err || first_ts == UINT64_MAX ? err : write_owners_of(trace, interval, first_ts, true);
 }
 
 /* When the thread last did anything for the interval from from_ts on. */

@@ -963,7 +963,9 @@ static void a_root_says_the_context_of_its_request(void)
 
 #define SPIN_NS (10 * MS)
 
-enum spun { SPINS, COMPUTES, OWNER_ELSEWHERE, SPUN_CNT };
+#define SHARER 202 /* another process, which shares the lock's memory */
+
+enum spun { SPINS, SPINS_FOR_SHARER, COMPUTES, OWNER_ELSEWHERE, SPUN_CNT };
 
 static void put_spin_ticks(struct row_writer *to, uint64_t from_ts, uint64_t to_ts, bool spins)
 {
@@ -981,12 +983,14 @@ static void put_spin_ticks(struct row_writer *to, uint64_t from_ts, uint64_t to_
 /* Every tenth request spins for 10 ms; the owner sleeps meanwhile, and lets go right before the end. */
 static void spinning_server(const char *dir, enum spun what)
 {
+	uint32_t owner_pid = what == SPINS_FOR_SHARER ? SHARER : SERVER;
+	uint32_t owner = what == SPINS_FOR_SHARER ? SHARER : HOLDER;
 	struct row_writer to;
 	uint64_t slept_ts = MS;
 
 	row_writer_open(&to, dir, "host", 0x99, SERVER);
 	row_put_thread(&to, SERVER, SERVER, "server");
-	row_put_thread(&to, SERVER, HOLDER, "holder");
+	row_put_thread(&to, owner_pid, owner, "holder");
 	for (uint64_t k = 1; k <= 200; k++) {
 		uint64_t ts = k * 20 * MS, spin_ns = k % 10 ? 0 : SPIN_NS, end_ts = ts + spin_ns + 100 * US;
 
@@ -995,8 +999,10 @@ static void spinning_server(const char *dir, enum spun what)
 			uint64_t wakes_ts = end_ts - 80 * US - (what == OWNER_ELSEWHERE ? k * 50 * US : 0);
 
 			put_spin_ticks(&to, ts, end_ts, what != COMPUTES);
-			row_put_segment(&to, HOLDER, slept_ts, wakes_ts, "blocked.sleep", 0);
-			row_put_segment(&to, HOLDER, wakes_ts, wakes_ts + 20 * US, "running", 0);
+			to.pid = owner_pid;
+			row_put_segment(&to, owner, slept_ts, wakes_ts, "blocked.sleep", 0);
+			row_put_segment(&to, owner, wakes_ts, wakes_ts + 20 * US, "running", 0);
+			to.pid = SERVER;
 			slept_ts = wakes_ts + 20 * US;
 		}
 		row_put_interval(&to, k, SERVER, "tcp:80", ts, end_ts, 0, 0);
@@ -1017,10 +1023,10 @@ static void what_keeps_the_owner_of_a_spin_lock_is_the_root(void)
 		check_account(&found.findings.report);
 		CU_ASSERT_EQUAL(first->category, WL_CATEGORY_ONCPU);
 		CU_ASSERT(first->share > 0.98);
-		if (what == SPINS) {
+		if (what <= SPINS_FOR_SHARER) {
 			CU_ASSERT_EQUAL(first->root.kind, ROOT_TIMER);
 			CU_ASSERT_STRING_EQUAL(first->root.role, "holder");
-			CU_ASSERT_EQUAL(first->culprit_tid, HOLDER);
+			CU_ASSERT_EQUAL(first->culprit_tid, what == SPINS ? HOLDER : SHARER);
 			CU_ASSERT(first->ways[0].hop_cnt == 1 && !strcmp(first->ways[0].hops[0], "server"));
 		} else {
 			CU_ASSERT_EQUAL(first->root.kind, ROOT_CODE);

@@ -325,6 +325,37 @@ static void who_may_own_a_spin_lock_is_kept_along(void)
 	thread_names__free(names);
 }
 
+/* As 20, but a process that shares the lock's memory. */
+static void who_may_own_a_shared_spin_lock_is_kept_along(void)
+{
+	struct wl_segment_record record = {.header = {.kind = WL_RECORD_SEGMENT, .sz = sizeof(record)},
+					   .pid = 2,
+					   .tid = 2,
+					   .state = WL_STATE_BLOCKED_SLEEP,
+					   .sysno = -1};
+	struct thread_names *names = thread_names__new();
+	struct record_rows rows;
+	struct trace *trace = record_trace(&rows, names, 64 << 20);
+	uint32_t of_2 = 0;
+
+	record.begin_ts = 80 * MS;
+	record.end_ts = 106 * MS;
+	CU_ASSERT_EQUAL(trace__take(trace, &record.header), 0);
+	record_segment(trace, 10, 100 * MS, 107 * MS, WL_STATE_RUNNING, 1);
+	record.begin_ts = 106 * MS;
+	record.end_ts = 107 * MS;
+	record.state = WL_STATE_RUNNING;
+	CU_ASSERT_EQUAL(trace__take(trace, &record.header), 0);
+	record_interval(trace, 1, 10, 10, 100 * MS, 107 * MS, true);
+	trace__spun(trace, 1, 101 * MS);
+	CU_ASSERT_EQUAL(trace__finish(trace, NULL), 0);
+	for (uint32_t i = 0; i < rows.cnt[SHARD_TABLE_SEGMENT]; i++)
+		of_2 += rows.tids[i] == 2;
+	CU_ASSERT_EQUAL(of_2, 2);
+	trace__free(trace);
+	thread_names__free(names);
+}
+
 static void no_row_is_written_twice(void)
 {
 	struct thread_names *names = thread_names__new();
@@ -556,6 +587,7 @@ int suite_trace(void)
 		{"addresses are written as people do", addresses_are_written_as_people_do},
 		{"a kept interval takes its chain along", a_kept_interval_takes_its_chain_along},
 		{"who may own a spin lock is kept along", who_may_own_a_spin_lock_is_kept_along},
+		{"who may own a shared spin lock is kept along", who_may_own_a_shared_spin_lock_is_kept_along},
 		{"no row is written twice", no_row_is_written_twice},
 		{"a full memory forgets and says so", a_full_memory_forgets_and_says_so},
 		{"impossible records are counted", impossible_records_are_counted},
