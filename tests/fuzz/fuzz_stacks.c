@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* libFuzzer: any sequence of the sampler's records, of ends of intervals and of polls, with any numbers in them. */
+/*
+ * libFuzzer: any sequence of the sampler's records, of ends of intervals and of polls, with any numbers in them; and
+ * where the code of a process that has ended was, by those numbers.
+ */
 #include "model/stack_samples.h"
+#include "session/past_program.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t sz);
 
@@ -87,6 +94,63 @@ static struct stack_values *values(struct input *input)
 	return made;
 }
 
+/* --- processes that have ended ------------------------------------------------------------------------------------ */
+
+static void check_mappings(target_mappings *mappings, int err)
+{
+	NEED(!err || err == -ENOENT);
+	for (size_t i = 0; i < mappings->cnt && !err; i++) {
+		const struct target_mapping *mapping = &mappings->items[i];
+
+		NEED(mapping->start < mapping->end && mapping->exec && mapping->path);
+		NEED(!i || mapping->start >= mappings->items[i - 1].start);
+	}
+	target_mappings_free(mappings);
+}
+
+/* The numbers of a process that ran the same program lead to its files, and to our own file. */
+static void map_past(struct input *input, const struct wl_stack_record *record, bool is_own)
+{
+	static char own_path[PATH_MAX];
+	static uint64_t own_ino;
+	target_mappings mappings = {0}, made = {0};
+	struct past_code known = {&mappings, number(input), number(input), number(input)};
+	struct target_mapping items[3] = {{0}};
+	struct wl_stack_record own = *record;
+	struct stat own_stat;
+
+	for (size_t i = 0; i < 3; i++) {
+		items[i].start = number(input);
+		items[i].end = number(input);
+		items[i].ino = number(input);
+		items[i].exec = take(input, 1) & 1;
+		items[i].path = i ? "/bin/program" : "/memfd:jit";
+	}
+	mappings.items = items;
+	mappings.cnt = 3;
+	check_mappings(&made, past_map_as(&known, record, &made));
+	if (!is_own)
+		return;
+	if (!own_ino) {
+		NEED(readlink("/proc/self/exe", own_path, sizeof(own_path) - 1) > 0 && !stat(own_path, &own_stat));
+		own_ino = own_stat.st_ino;
+	}
+	own.exe_ino = own_ino;
+	made = (target_mappings){0};
+	check_mappings(&made, past_map_file(getpid(), own_path, &own, &made));
+}
+
+static void find_path(struct input *input)
+{
+	struct wl_program_record record = {.ino = number(input), .pid = (uint32_t)number(input)};
+	char path[PATH_MAX];
+
+	record.parent_pid = take(input, 1) & 1 ? (uint32_t)getpid() : (uint32_t)number(input);
+	for (size_t i = 0; i < sizeof(record.path) && input->left; i++)
+		record.path[i] = (char)take(input, 1);
+	NEED(!past_program_path(&record, path) || (path[0] == '/' && strlen(path) < sizeof(path)));
+}
+
 static void step(struct input *input, struct stack_samples *samples, struct stack_texts *texts)
 {
 	uint8_t what = (uint8_t)take(input, 1);
@@ -94,7 +158,7 @@ static void step(struct input *input, struct stack_samples *samples, struct stac
 	struct wl_stack_wait_record wait = {0};
 	uint64_t sid, begin_ts, end_ts;
 
-	switch (what % 5) {
+	switch (what % 6) {
 	case 0:
 	case 1:
 		record.ts = number(input);
@@ -107,6 +171,13 @@ static void step(struct input *input, struct stack_samples *samples, struct stac
 		record.delays = (uint32_t)number(input);
 		record.state = (uint32_t)number(input);
 		record.flags = (uint32_t)number(input);
+		record.context = number(input);
+		record.kernel_cnt = (uint32_t)number(input);
+		record.exe_ino = number(input);
+		record.exe_start = number(input);
+		record.mmap_base = number(input);
+		if (what & 32)
+			map_past(input, &record, what & 64);
 		NEED(!stack_samples__take(samples, &record, text(input, texts), what & 8 ? text(input, texts) : NULL,
 					  what & 16 ? values(input) : NULL));
 		break;
@@ -122,6 +193,10 @@ static void step(struct input *input, struct stack_samples *samples, struct stac
 		wait.chance = (uint32_t)number(input);
 		wait.delays = (uint32_t)number(input);
 		wait.state = (uint32_t)number(input);
+		wait.context = number(input);
+		wait.object = number(input);
+		wait.sysno = (uint32_t)number(input);
+		wait.begin_cpu = (uint32_t)number(input);
 		NEED(!stack_samples__take_wait(samples, &wait));
 		break;
 	case 3:
@@ -129,6 +204,9 @@ static void step(struct input *input, struct stack_samples *samples, struct stac
 		begin_ts = number(input);
 		end_ts = number(input);
 		NEED(!stack_samples__interval(samples, sid, begin_ts, end_ts, (double)(what >> 4)));
+		break;
+	case 4:
+		find_path(input);
 		break;
 	default:
 		NEED(!stack_samples__advance(samples, number(input)));
