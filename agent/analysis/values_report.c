@@ -21,6 +21,12 @@
 #define LATE_WANTED 30
 /* Where fewer were kept, requests that are so late as that, as a share of what the tail begins at, count, too. */
 #define LATE_ENOUGH 0.5
+/*
+ * A tick makes its request longer, so the shorter half of short ones may have none: then requests that are later than
+ * they by no more than that share of lateness are typical, too.
+ */
+#define TYPICAL_WANTED 30
+#define TYPICAL_NEAR   0.1
 
 struct maker {
 	const struct values *values;
@@ -73,6 +79,33 @@ static int find_late(const struct report *report, double *late_ns)
 	return err;
 }
 
+/* So many samples typical requests have. */
+static size_t typical_samples(const struct maker *maker)
+{
+	const struct values *values = maker->values;
+	size_t cnt = 0;
+	uint32_t number;
+
+	for (size_t i = 0; i < values->rows.cnt; i++) {
+		const struct sampled_value *at = &values->rows.items[i];
+
+		if (idmap__find(&maker->row_ids, values->session_ids.items[at->session], at->sid, &number))
+			cnt += maker->profiles[maker->row_indexes.items[number]] < FOLDS;
+	}
+	return cnt;
+}
+
+static void widen_typical(struct maker *maker)
+{
+	const struct dataset *dataset = maker->report->dataset;
+	double typical_ns = maker->report->typical_ns, upto_ns;
+
+	upto_ns = typical_ns + TYPICAL_NEAR * (maker->late_ns - typical_ns);
+	for (size_t row = 0; row < dataset->row_cnt; row++)
+		if (maker->profiles[row] == NOT_USED && (double)dataset->latency_ns[row] <= upto_ns)
+			maker->profiles[row] = (uint16_t)(random_mix(row) % FOLDS);
+}
+
 static int find_profiles(struct maker *maker)
 {
 	const struct dataset *dataset = maker->report->dataset;
@@ -97,6 +130,8 @@ static int find_profiles(struct maker *maker)
 		if (number == maker->row_indexes.cnt && vec_push(&maker->row_indexes, (uint32_t)row))
 			return -ENOMEM;
 	}
+	if (typical_samples(maker) < TYPICAL_WANTED)
+		widen_typical(maker);
 	return 0;
 }
 

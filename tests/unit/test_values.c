@@ -129,7 +129,7 @@ static void record_requests(const char *dir, const uint64_t *late, size_t late_c
 }
 
 /* So many late requests had a sample.  The tail begins at 9 ms, the typical half ends at 1 ms. */
-static size_t late_of(const uint64_t *late, size_t late_cnt, double *ratio)
+static size_t late_beside(uint64_t typical_ns, const uint64_t *late, size_t late_cnt, double *ratio)
 {
 	enum { TYPICAL = 60 };
 	uint64_t latency_ns[2 * TYPICAL], sid[2 * TYPICAL], session_id;
@@ -150,7 +150,7 @@ static size_t late_of(const uint64_t *late, size_t late_cnt, double *ratio)
 
 	CU_ASSERT_FATAL(late_cnt <= TYPICAL);
 	for (size_t row = 0; row < dataset.row_cnt; row++) {
-		latency_ns[row] = row < late_cnt ? late[row] : TICK_NS;
+		latency_ns[row] = row < late_cnt ? late[row] : typical_ns;
 		sid[row] = row + 1;
 		weight[row] = 1;
 	}
@@ -170,6 +170,23 @@ static size_t late_of(const uint64_t *late, size_t late_cnt, double *ratio)
 	shard_reader__free(reader);
 	test_dir__remove(&dir);
 	return cnt;
+}
+
+static size_t late_of(const uint64_t *late, size_t late_cnt, double *ratio)
+{
+	return late_beside(TICK_NS, late, late_cnt, ratio);
+}
+
+/* The typical half has no sample: those that a tick has made longer do. */
+static void where_no_typical_request_has_a_sample_near_ones_count(void)
+{
+	uint64_t late[40];
+	double ratio;
+
+	for (size_t i = 0; i < 40; i++)
+		late[i] = 9000000;
+	CU_ASSERT_EQUAL(late_beside(1500000, late, 40, &ratio), 40);
+	CU_ASSERT_EQUAL(ratio, 0);
 }
 
 static void where_few_are_late_those_half_as_late_count_too(void)
@@ -467,6 +484,8 @@ int suite_values(void)
 		{"what was not read is not absent", what_was_not_read_is_not_absent},
 		{"members know the pointer that they are by", members_know_the_pointer_that_they_are_by},
 		{"where few are late those half as late count too", where_few_are_late_those_half_as_late_count_too},
+		{"where no typical request has a sample near ones count",
+		 where_no_typical_request_has_a_sample_near_ones_count},
 		{"turns make a function no cheaper", turns_make_a_function_no_cheaper},
 		{"turns are those of the place", turns_are_those_of_the_place},
 		{"impossible parts are refused", impossible_parts_are_refused},
