@@ -53,8 +53,8 @@ int value_reader__locals(const struct value_reader *reader, const struct value_f
 /* Does a call leave what is in it as it is? DWARF's number. */
 bool value_register_is_kept(uint8_t reg);
 /*
- * Each member that a pointer of a caller's frame leads to: how to read it, by registers that this call keeps.  `addr` is
- * that of value_frame; `rule`: where the frame is, NULL: not known.
+ * Each member that a pointer of a caller's frame leads to: how to read it, by registers that this call keeps.  `addr`
+ * is that of value_frame; `rule`: where the frame is, NULL: not known.
  */
 typedef int (*value_read_taker)(void *owner, uint32_t variable, const struct value_read *read);
 int value_reader__caller_reads(const struct value_reader *reader, uint64_t addr, const struct value_frame_rule *rule,
