@@ -557,7 +557,7 @@ fuzz: setup-lint
 	$(Q)printf '%s\n' $(fuzz_bin) | xargs -P $(FUZZ_JOBS) -I {} scripts/fuzz {} $(FUZZ_SECONDS)
 
 # The product is compiled once for all of them, without the rooms that none of them reaches.
-fuzz_rooms := $(filter-out capture net/project session rounds live fleet selftest cmd,$(rooms))
+fuzz_rooms := $(filter-out capture net/project rounds live fleet selftest cmd,$(rooms))
 fuzz_lib_obj := $(foreach room,$(fuzz_rooms),$(patsubst %.c,$(BUILD)/fuzz-lib/%.o,$(wildcard agent/$(room)/*.c)))
 fuzz_cc = $(CLANG) $(CPPFLAGS) -std=gnu11 -O1 -g -Wno-unknown-attributes -fno-sanitize-recover=undefined
 $(BUILD)/fuzz-lib/%.o: %.c | $(skel) $(BUILD)/syscall_number.def $(BUILD)/html_assets.h
