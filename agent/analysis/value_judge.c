@@ -39,10 +39,14 @@ static int take_point(value_points *points, double value, double weight)
 /* With fewer samples of a request, for how long a value stays is not known. */
 #define COST_SAMPLES_MIN 3
 
-/* For so many ticks a sample stands: a variable that takes turns is read at one of so many. */
-static double ticks_of(const struct value_row *row)
+/* For so many ticks the samples stand: a variable that takes turns is read at one of so many. */
+static double ticks_of(const struct value_row *rows, size_t cnt)
 {
-	return row->turn > 1 ? row->turn : 1;
+	double ticks = 0;
+
+	for (size_t i = 0; i < cnt; i++)
+		ticks += rows[i].turn > 1 ? rows[i].turn : 1;
+	return ticks;
 }
 
 /*
@@ -51,11 +55,7 @@ static double ticks_of(const struct value_row *row)
  */
 static double whole_of(const struct value_input *input, const struct value_row *rows, size_t cnt)
 {
-	double ticks = 0;
-
-	for (size_t i = 0; i < cnt && input->by_unit; i++)
-		ticks += ticks_of(&rows[i]);
-	return input->by_unit ? ticks : 1;
+	return input->by_unit ? ticks_of(rows, cnt) : 1;
 }
 
 /* The samples of one unit: values, differences, and for how long each stays. */
@@ -73,8 +73,7 @@ static int take_unit(const struct value_input *input, struct side *side, const s
 	for (size_t i = 0; i < cnt && !err; i++) {
 		double number = value_number(facts, rows[i].value);
 
-		run += ticks_of(&rows[i]);
-
+		run += ticks_of(&rows[i], 1);
 		if (facts->kind != VALUE_POINTER) {
 			err = take_point(&side->dims[VALUE_DIM_VALUE], number, rows[i].weight);
 			if (!err && i)
@@ -375,7 +374,6 @@ static double measure(const struct value_input *input, enum value_dimension dim,
 {
 	const struct value_variable_facts *facts = &input->variables[rows->variable];
 	size_t first = at, last = at;
-	double ticks = 0;
 
 	switch (dim) {
 	case VALUE_DIM_VALUE:
@@ -387,9 +385,7 @@ static double measure(const struct value_input *input, enum value_dimension dim,
 			first--;
 		while (last + 1 < cnt && rows[last + 1].value == rows[at].value)
 			last++;
-		for (size_t i = first; i <= last; i++)
-			ticks += ticks_of(&rows[i]);
-		return ticks / whole_of(input, rows, cnt);
+		return ticks_of(&rows[first], last - first + 1) / whole_of(input, rows, cnt);
 	}
 }
 

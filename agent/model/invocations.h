@@ -5,8 +5,8 @@
  *
  * Calls of one interval may come out of the rings before or after its own record, and in any order among each other: an
  * interval is settled when all that was sent before its end has been taken; then its rows are ordered by thread,
- * children before parents. What comes even later (a call that outlived its interval on another thread) is written by
- * itself.  When memory is full, whole intervals are forgotten, those first whose first call came first.  One thread
+ * children before parents.  A call that outlived its interval on another thread comes later, and its row behind the
+ * others.  When memory is full, whole intervals are forgotten, those first whose first call came first.  One thread
  * only, no I/O.
  */
 #ifndef WHYLATE_MODEL_INVOCATIONS_H

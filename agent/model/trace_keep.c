@@ -264,36 +264,30 @@ static int write_owner(struct trace *trace, uint32_t pid, uint32_t tid, uint64_t
 	return err;
 }
 
-/* Of the interval's process, or of others. */
-static int write_owners_of(struct trace *trace, const struct graph_interval *interval, uint64_t first_ts, bool is_far)
+/*
+ * Who spins waits for a thread that no edge leads to: one that gets a CPU before the spin ends, as a rule.  A lock in
+ * shared memory may be another process's: so many threads of the interval's process are written, and of others.
+ */
+static int write_owners(struct trace *trace, const struct graph_interval *interval)
 {
-	size_t place = 0, cnt = 0;
+	uint64_t first_ts = first_spin(trace, interval);
+	size_t place = 0, cnt[2] = {0};
 	int err = 0;
 
-	for (int i = 0; !err && cnt < OWNERS_MAX && i < OWNER_THREADS_MAX; i++) {
+	if (first_ts == UINT64_MAX)
+		return 0;
+	for (int i = 0; !err && (cnt[false] < OWNERS_MAX || cnt[true] < OWNERS_MAX) && i < OWNER_THREADS_MAX; i++) {
 		uint32_t tid = graph__next_thread(trace->graph, &place), pid;
 
 		if (!tid)
 			break;
 		pid = came_back(trace, tid, first_ts, interval->end_ts);
-		if (!pid || (pid != interval->pid) != is_far)
+		if (!pid || cnt[pid != interval->pid] == OWNERS_MAX)
 			continue;
-		cnt++;
+		cnt[pid != interval->pid]++;
 		err = write_owner(trace, pid, tid, first_ts, interval->end_ts);
 	}
 	return err;
-}
-
-/*
- * Who spins waits for a thread that no edge leads to: one that gets a CPU before the spin ends, as a rule.  A lock in
- * shared memory may be another process's.
- */
-static int write_owners(struct trace *trace, const struct graph_interval *interval)
-{
-	uint64_t first_ts = first_spin(trace, interval);
-	int err = first_ts == UINT64_MAX ? 0 : write_owners_of(trace, interval, first_ts, false);
-
-	return err || first_ts == UINT64_MAX ? err : write_owners_of(trace, interval, first_ts, true);
 }
 
 /* When the thread last did anything for the interval from from_ts on. */
