@@ -56,8 +56,8 @@ def _libraries(program, sysroot):
         name = work.pop()
         if "/usr/lib/" + name in found or name == os.path.basename(interpreter or ""):
             continue
-        path = next((os.path.join(folder, name) for folder in filter(None, [machine] + folders) if os.path.exists(os.path.join(folder, name))),
-                    None)
+        paths = (os.path.join(folder, name) for folder in filter(None, [machine] + folders))
+        path = next(filter(os.path.exists, paths), None)
         if not path:
             raise FileNotFoundError("%s, which %s needs" % (name, os.path.basename(program)))
         found["/usr/lib/" + name] = path

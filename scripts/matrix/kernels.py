@@ -13,6 +13,8 @@ from packages import PackageState, Unavailable
 BOOKWORM = ("bookworm", "bookworm-security")
 NEWER = ("bookworm-backports", "trixie", "trixie-backports")
 
+CACHE = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "whylate", "kernels")
+
 # Debian signs an image some days after it is built: until then only the unsigned package has it.
 IMAGE = r"linux-image(-unsigned)?-%s(-unsigned)?"
 

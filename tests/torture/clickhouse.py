@@ -10,6 +10,8 @@ import subprocess
 import time
 import urllib.request
 
+from ours import free_port
+
 CONFIG = """<?xml version="1.0"?>
 <yandex>
 <logger><level>warning</level><log>{dir}/server.log</log><errorlog>{dir}/error.log</errorlog></logger>
@@ -41,12 +43,6 @@ def zookeeper_classes():
     """The Java classes of Debian's libzookeeper-java; None: they are not installed, or there is no Java."""
     jar = "/usr/share/java/zookeeper.jar"
     return jar if os.path.exists(jar) and shutil.which("java") else None
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 class ZooKeeper:

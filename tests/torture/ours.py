@@ -2,6 +2,7 @@
 """The program's processes of one run, told by the directory in their environment."""
 import os
 import pathlib
+import socket
 import subprocess
 
 WHYLATE = os.path.realpath(os.environ.get("WHYLATE", "build/whylate"))
@@ -18,6 +19,12 @@ def ours(dir):
         except OSError:
             pass
     return found
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
 
 
 def start(dir, *words, **more):
