@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -73,19 +74,39 @@ int priority_prefer(pid_t tid)
 	return set_class(tid, SCHED_OTHER | SCHED_RESET_ON_FORK);
 }
 
+/* Of all threads of a process. */
+static void each_thread(pid_t pid, void (*take)(pid_t tid))
+{
+	const struct dirent *entry;
+	char path[32];
+	DIR *tasks;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	tasks = dir_open(AT_FDCWD, path, 0);
+	while ((entry = dir_next(tasks)))
+		take(atoi(entry->d_name));
+	dir_close(tasks, 0);
+}
+
+static void raise_other(pid_t tid)
+{
+	if (tid != (pid_t)syscall(SYS_gettid) && sched_getscheduler(tid) == SCHED_IDLE)
+		priority_raise(tid);
+}
+
 void priority_raise_others(void)
 {
-	DIR *tasks = dir_open(AT_FDCWD, "/proc/self/task", 0);
-	pid_t self = (pid_t)syscall(SYS_gettid);
-	const struct dirent *entry;
+	each_thread(getpid(), raise_other);
+}
 
-	while ((entry = dir_next(tasks))) {
-		pid_t tid = atoi(entry->d_name);
+static void prefer(pid_t tid)
+{
+	(void)priority_prefer(tid);
+}
 
-		if (tid != self && sched_getscheduler(tid) == SCHED_IDLE)
-			priority_raise(tid);
-	}
-	dir_close(tasks, 0);
+void priority_prefer_all(pid_t pid)
+{
+	each_thread(pid, prefer);
 }
 
 bool priority_cpus(const cpu_set_t *ours, const cpu_set_t *theirs, cpu_set_t *apart)

@@ -22,6 +22,8 @@ int priority_raise(pid_t tid); /* SCHED_BATCH */
 int priority_prefer(pid_t tid);
 /* All threads of this process that are SCHED_IDLE, but the calling one. */
 void priority_raise_others(void);
+/* priority_prefer() for all threads of a process. */
+void priority_prefer_all(pid_t pid);
 
 /*
  * The CPUs on which a thread that may use `ours` is not in the way of one that uses `theirs`: false where there are

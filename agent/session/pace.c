@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/priority.h"
+#include "session/guard.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -69,11 +70,15 @@ static void *watch(void *ctx)
 {
 	static const cap_value_t needed[] = {CAP_SYS_NICE};
 	struct pace *pace = ctx;
+	pid_t guard_pid;
 
 	prctl(PR_SET_NAME, "whylate-pace");
 	(void)capabilities_keep(needed, 1);
 	/* It needs next to nothing, and that at once. */
 	(void)priority_prefer(0);
+	guard_pid = guard_start();
+	if (guard_pid < 0)
+		log_debug("a killed agent will take its hooks away as an idle task: %s", strerror(-guard_pid));
 	pthread_mutex_lock(&pace->mutex);
 	while (!pace->end) {
 		uint64_t next = pace_next_look(monotonic_ns(), pace->due_ts, pace->opts.patience_ns);
@@ -83,6 +88,7 @@ static void *watch(void *ctx)
 		look(pace);
 	}
 	pthread_mutex_unlock(&pace->mutex);
+	guard_end(guard_pid);
 	return NULL;
 }
 

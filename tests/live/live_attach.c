@@ -30,18 +30,23 @@ static struct path symbols_file(const char *name, const char *list)
 	return path;
 }
 
-/* 0: it has none. */
-static pid_t attacher_of(pid_t agent_pid)
+/* The agent's child of that name; 0: it has none. */
+static pid_t child_of(pid_t agent_pid, const char *comm)
 {
 	target_processes processes = {0};
 	pid_t pid = 0;
 
 	if (!target_tree(agent_pid, &processes))
 		for (size_t i = 0; i < processes.cnt; i++)
-			if (!strcmp(processes.items[i].comm, "whylate-attach"))
+			if (!strcmp(processes.items[i].comm, comm))
 				pid = processes.items[i].pid;
 	free(processes.items);
 	return pid;
+}
+
+static pid_t attacher_of(pid_t agent_pid)
+{
+	return child_of(agent_pid, "whylate-attach");
 }
 
 static pid_t await_attacher(struct process *agent)
@@ -71,7 +76,7 @@ static bool ends(pid_t pid)
 
 	while (lives(pid) && now_ns() < deadline_ts)
 		sleep_ms(10);
-	return CHECKF(!lives(pid), "whylate-attach %d is still there", (int)pid);
+	return CHECKF(!lives(pid), "the agent's child %d is still there", (int)pid);
 }
 
 /* Spins until the first probe sits: false when the agent ended before, or says that all of them do. */
@@ -311,6 +316,31 @@ cleanup:
 	workload_end(&workload);
 }
 
+/* It is an idle task, and other programs want every CPU: it takes its hooks away all the same. */
+static void test_killed_on_busy_cpus(void)
+{
+	struct recording recording = {0};
+	struct process burners = {0};
+	struct redis redis = {0};
+	pid_t guard_pid;
+
+	if (!redis_start(&redis, ANY_CPU) ||
+	    !recording_start(&recording, "busy-cpus", redis.process.pid, "--budget 100%%") ||
+	    process_start(&burners, "sh -c 'for i in $(seq $(($(nproc) * 3))); do timeout --foreground 60 sh -c "
+				    "\"while :; do :; done\" & done; wait'"))
+		goto cleanup;
+	sleep_ms(1000);
+	guard_pid = child_of(recording.process.pid, "whylate-guard");
+	process_signal(&recording.process, SIGKILL);
+	CHECK(process_wait(&recording.process, 10) == 128 + SIGKILL);
+	if (CHECK(guard_pid > 0))
+		ends(guard_pid);
+cleanup:
+	process_end(&burners);
+	recording_end(&recording);
+	redis_end(&redis);
+}
+
 /* Signals of the terminal are the agent's; the attaching process ends when that does. */
 static void test_signals_are_the_agents(void)
 {
@@ -548,6 +578,7 @@ static const struct live_test tests[] = {
 	{"attach_killed_attached", test_killed_attached, SHORT},
 	{"attach_killed_detaching", test_killed_detaching, REST},
 	{"attach_killed_in_rounds", test_killed_in_rounds, REST},
+	{"attach_killed_on_busy_cpus", test_killed_on_busy_cpus, SHORT},
 	{"attach_attacher_killed", test_attacher_killed, SHORT},
 	{"attach_attacher_killed_between", test_attacher_killed_between, REST},
 	{"attach_signals", test_signals_are_the_agents, SHORT},

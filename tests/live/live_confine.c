@@ -46,7 +46,7 @@ static uint64_t caps_allowed(const char *comm, bool collects)
 		return 0;
 	if (!strcmp(comm, "whylate-attach"))
 		return ATTACHER_CAPS;
-	return strcmp(comm, "whylate-pace") ? AGENT_CAPS : PACE_CAPS;
+	return strcmp(comm, "whylate-pace") && strcmp(comm, "whylate-guard") ? AGENT_CAPS : PACE_CAPS;
 }
 
 /* What one of its threads has that it may not have, as `text`; true: nothing. */

@@ -136,6 +136,7 @@ static void take_interval(struct session *session, const struct interval *interv
 	session->uneven_cnt += sum_ns != interval->latency_ns || interval->end_ts < interval->begin_ts;
 	session->torn_cnt += (interval->flags & WL_INTERVAL_TORN) != 0;
 	session->lossy_cnt += (interval->flags & WL_INTERVAL_LOSSY) != 0;
+	session->flagged_cnt += (interval->flags & (WL_INTERVAL_TORN | WL_INTERVAL_LOSSY | WL_INTERVAL_HISTORY)) != 0;
 	session->no_arrival_cnt += (interval->flags & WL_INTERVAL_NO_ARRIVAL) != 0;
 	session->moved_cnt += (interval->flags & WL_INTERVAL_MOVED) != 0;
 	session->weight_sum += interval->weight;

@@ -45,6 +45,7 @@ struct session {
 	uint64_t row_cnt;
 	uint64_t uneven_cnt; /* rows whose states do not sum to the latency */
 	uint64_t torn_cnt, lossy_cnt, no_arrival_cnt, moved_cnt;
+	uint64_t flagged_cnt; /* rows with any of the flags of a loss: torn, lossy, history */
 	uint64_t thread_row_cnt, damage_cnt;
 	uint64_t rows[SHARD_TABLE_CNT];
 	double weight_sum, latency_sum_ns, weighted_latency_sum_ns;
