@@ -106,9 +106,48 @@ static __always_inline struct thread *follow_membership(struct task_struct *task
 	return thread;
 }
 
+/* Processes whose threads, or young children, came to be followed: they may make more of them. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1024);
+	__type(key, u32);
+	__type(value, u32);
+} creator_pids SEC(".maps") __weak;
+
+#define YOUNG_NS 1000000000ULL
+
+static __always_inline void note_creator(struct task_struct *task)
+{
+	u32 pid = task->tgid, one = 1;
+
+	if (task->pid == task->tgid && bpf_ktime_get_ns() - task->start_time < YOUNG_NS)
+		pid = BPF_CORE_READ(task, real_parent, tgid);
+	bpf_map_update_elem(&creator_pids, &pid, &one, BPF_ANY);
+}
+
+/* Follows a task outside the target.  NULL beyond the limit, which is counted. */
+static __always_inline struct thread *follow_outsider(struct cpu_context *cpu, struct task_struct *task,
+						      const struct following *following)
+{
+	struct thread *thread;
+
+	if (__sync_fetch_and_add(&controls.outside_cnt, 1) >= cfg_knobs.outside_max) {
+		__sync_fetch_and_add(&controls.outside_cnt, -1);
+		/* What is missing is a thread's history, no record: intervals are not flagged for it. */
+		__sync_fetch_and_add(&cpu->loss[WL_LOSS_SCOPE].lost, 1);
+		return NULL;
+	}
+	thread = follow(task, following);
+	if (thread)
+		note_creator(task);
+	else
+		__sync_fetch_and_add(&controls.outside_cnt, -1);
+	return thread;
+}
+
 /*
  * Scope grows by need (trace mode): the running task woke or fed a followed thread, so what it did before matters from
- * now on.  NULL beyond the limit, which is counted.
+ * now on.
  */
 static __always_inline struct thread *follow_current(struct cpu_context *cpu)
 {
@@ -121,18 +160,9 @@ static __always_inline struct thread *follow_current(struct cpu_context *cpu)
 	thread = thread_of(task);
 	if (thread)
 		return thread;
-	if (__sync_fetch_and_add(&controls.outside_cnt, 1) >= cfg_knobs.outside_max) {
-		__sync_fetch_and_add(&controls.outside_cnt, -1);
-		/* What is missing is a thread's history, no record: intervals are not flagged for it. */
-		__sync_fetch_and_add(&cpu->loss[WL_LOSS_SCOPE].lost, 1);
-		return NULL;
-	}
-	thread = follow(task, &following);
-	if (!thread) {
-		__sync_fetch_and_add(&controls.outside_cnt, -1);
-		return NULL;
-	}
-	cpu->followed = 1;
+	thread = follow_outsider(cpu, task, &following);
+	if (thread)
+		cpu->followed = 1;
 	return thread;
 }
 

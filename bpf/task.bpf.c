@@ -69,18 +69,42 @@ int BPF_PROG(on_cgroup_attach, void *cgroup, const char *path, struct task_struc
 	return 0;
 }
 
+/*
+ * A server behind the target makes a thread or a process for a connection: what has held that up is what its creator
+ * did.
+ */
+static __always_inline void follow_new_outsider(struct thread *creator, struct task_struct *child,
+						const struct following *following)
+{
+	struct cpu_context *cpu = cfg_knobs.trace && !at_rest() ? this_cpu() : NULL;
+	u32 pid = bpf_get_current_pid_tgid() >> 32;
+
+	if (!cpu)
+		return;
+	if (!creator && bpf_map_lookup_elem(&creator_pids, &pid))
+		creator = follow_current(cpu);
+	if (!creator || creator->outside != OUTSIDE_FOLLOWED)
+		return;
+	thread__cut(creator);
+	follow_outsider(cpu, child, following);
+}
+
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 {
 	struct following following = {.state = WL_STATE_RUNQ_WAKEUP, .creator_tid = parent->pid};
 	struct thread *thread = thread_of(parent);
+	bool inside;
 
-	if (cfg_knobs.cgroup_id) {
-		/* It begins in its parent's cgroup, or in another one (CLONE_INTO_CGROUP). */
-		if (!task_is_target(child))
-			return 0;
-	} else if (!thread || thread->outside || (child->tgid != parent->tgid && !cfg_knobs.children)) {
-		/* What an outsider creates is followed when it matters itself. */
+	/* It begins in its parent's cgroup, or in another one (CLONE_INTO_CGROUP). */
+	if (cfg_knobs.cgroup_id)
+		inside = task_is_target(child);
+	else
+		inside =
+			thread && thread->outside == OUTSIDE_NOT && (child->tgid == parent->tgid || cfg_knobs.children);
+	if (!inside) {
+		following.outside = OUTSIDE_FOLLOWED;
+		follow_new_outsider(thread, child, &following);
 		return 0;
 	}
 	if (thread)

@@ -33,7 +33,7 @@ static int push_disk_edge(struct walk *walk, const struct frame *frame, uint64_t
 }
 
 /* A segment that ended before may be of another process's thread, whose tid was used again. */
-static void seek(const struct walk *walk, struct frame *frame)
+void walk__seek(const struct walk *walk, struct frame *frame)
 {
 	frame->segment = graph__segment_before(walk->graph, frame->tid, frame->at_ts, &frame->before);
 	if (frame->segment && (!frame->pid || frame->segment->end_ts >= frame->at_ts))
@@ -58,7 +58,7 @@ static void rewind_to(const struct walk *walk, struct frame *frame)
 		frame->segment = NULL;
 }
 
-static bool on_stack(const struct walk *walk, uint32_t tid)
+bool walk__on_stack(const struct walk *walk, uint32_t tid)
 {
 	for (size_t i = 0; i < walk->frame_cnt; i++)
 		if (walk->frames[i].tid == tid)
@@ -76,7 +76,7 @@ int walk__follow(struct walk *walk, const struct graph_segment *segment, uint32_
 	struct frame *from = &walk->frames[walk->frame_cnt - 1], *to;
 	enum wl_category category = path_wait_category(segment->state);
 
-	if (on_stack(walk, tid))
+	if (walk__on_stack(walk, tid))
 		return walk__push_other(walk, from, low_ts, PATH_LOOP);
 	if (walk->frame_cnt == PATH_DEPTH_MAX)
 		return walk__push_other(walk, from, low_ts, PATH_TOO_LONG);
@@ -103,7 +103,7 @@ int walk__follow(struct walk *walk, const struct graph_segment *segment, uint32_
 		to->syscall = segment->syscall;
 	}
 	from->at_ts = low_ts;
-	seek(walk, to);
+	walk__seek(walk, to);
 	return 0;
 }
 
@@ -365,7 +365,7 @@ static int find_queue(struct walk *walk, struct frame *frame)
 							       : walk__push_edge(walk, frame, NULL, frame->generator);
 	}
 	if (!since_ts && !frame->depth && frame->tid != walk->interval->tid) {
-		seek(walk, &pickup);
+		walk__seek(walk, &pickup);
 		since_ts = own_before(walk, &pickup);
 		frame->next_tid = since_ts ? walk->interval->tid : 0;
 	}
@@ -391,7 +391,7 @@ static void change_thread(const struct walk *walk, struct frame *frame)
 	frame->queue_ts = UINT64_MAX;
 	frame->own = true;
 	frame->own_end_ts = frame->at_ts;
-	seek(walk, frame);
+	walk__seek(walk, frame);
 }
 
 static int walk_queue(struct walk *walk, struct frame *frame)
@@ -446,9 +446,7 @@ static int walk_on(struct walk *walk, struct frame *frame)
 	if (frame->at_ts == frame->queue_ts && (frame->reply || frame->notice))
 		return walk__follow_reply(walk, frame);
 	if (frame->at_ts == frame->queue_ts && frame->next_tid) {
-		frame->change_cnt = frame->at_ts < frame->change_ts ? 0 : frame->change_cnt + 1;
-		frame->change_ts = frame->at_ts;
-		if (frame->change_cnt > PATH_DEPTH_MAX)
+		if (frame__changes_in_circles(frame))
 			return walk__push_other(walk, frame, frame->low_ts, PATH_LOOP);
 		change_thread(walk, frame);
 		return 0;
@@ -464,10 +462,8 @@ static int walk_on(struct walk *walk, struct frame *frame)
 			return find_queue(walk, frame);
 		own = true;
 	}
-	if (!segment || segment->end_ts <= frame->low_ts)
-		return walk__push_doings(walk, frame, NULL, frame->low_ts);
-	if (segment->end_ts < frame->at_ts)
-		return walk__push_doings(walk, frame, NULL, segment->end_ts);
+	if (!segment || segment->end_ts < frame->at_ts)
+		return walk__gap(walk, frame, segment);
 	if (own) {
 		frame->own = true;
 		frame->own_end_ts = frame->at_ts;
@@ -524,7 +520,7 @@ static int walk_from(struct walk *walk, struct frame frame)
 	walk->full = false;
 	walk->frame_cnt = 1;
 	walk->frames[0] = frame;
-	seek(walk, &walk->frames[0]);
+	walk__seek(walk, &walk->frames[0]);
 	/* Where nothing is known of the thread that ended it. */
 	if (!walk->frames[0].pid)
 		walk->frames[0].pid = walk->interval->pid;

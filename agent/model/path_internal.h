@@ -96,7 +96,18 @@ int walk__follow(struct walk *walk, const struct graph_segment *segment, uint32_
 		met_;                                                                                                  \
 	})
 
-/* path_reply.c: whether a reply came after since_ts to what the thread had asked for the interval; frame->reply. */
+bool walk__on_stack(const struct walk *walk, uint32_t tid);
+/* Finds the frame's segment at at_ts anew. */
+void walk__seek(const struct walk *walk, struct frame *frame);
+
+/* path_reply.c: counts a change of the frame's thread; true: there were too many at one moment. */
+bool frame__changes_in_circles(struct frame *frame);
+/*
+ * The frame's thread has no history right before at_ts.  A server may have made it for the connection, thread or
+ * process: until then its creator had what it was to do.  segment: the thread's last one before, or NULL.
+ */
+int walk__gap(struct walk *walk, struct frame *frame, const struct graph_segment *segment);
+/* Whether a reply came after since_ts to what the thread had asked for the interval; frame->reply. */
 bool walk__find_reply(const struct walk *walk, struct frame *frame, uint64_t since_ts);
 /* The reply and its request are edges; the interval is queued back to the reply. */
 int walk__push_reply(struct walk *walk, struct frame *frame);

@@ -2,6 +2,7 @@
 /* Event loops: a thread that asked another one for the interval does other things until the reply comes. */
 #include "model/path_internal.h"
 
+#define FORK_LOOKS_MAX    4
 #define REQUEST_LOOKS_MAX 16
 #define REPLY_LOOKS_MAX   64
 #define IDLE_LOOKS_MAX    8
@@ -286,6 +287,31 @@ int walk__to_reply(struct walk *walk, struct frame *frame, const struct graph_se
 	step.kind = frame->reply->kind;
 	step.transit = 1;
 	return err ? err : walk__push_step(walk, frame, step, frame->queue_ts);
+}
+
+bool frame__changes_in_circles(struct frame *frame)
+{
+	frame->change_cnt = frame->at_ts < frame->change_ts ? 0 : frame->change_cnt + 1;
+	frame->change_ts = frame->at_ts;
+	return frame->change_cnt > PATH_DEPTH_MAX;
+}
+
+int walk__gap(struct walk *walk, struct frame *frame, const struct graph_segment *segment)
+{
+	struct graph_handoff *made = newest_handoff(walk->graph, frame->tid, frame->at_ts, frame->at_ts, FORK_LOOKS_MAX,
+						    last, last->kind == WL_HANDOFF_FORK && last->from_tid);
+	int err;
+
+	if (!made || walk__on_stack(walk, made->from_tid) || frame__changes_in_circles(frame))
+		return walk__push_doings(walk, frame, NULL,
+					 segment && segment->end_ts > frame->low_ts ? segment->end_ts : frame->low_ts);
+	err = walk__push_edge(walk, frame, NULL, made);
+	frame->via = PATH_VIA_HANDOFF;
+	frame->kind = made->kind;
+	frame->pid = made->from_pid;
+	frame->tid = made->from_tid;
+	walk__seek(walk, frame);
+	return err;
 }
 
 /* --- data -----------------------------------------------------------------------------------------------------------

@@ -16,17 +16,13 @@ static size_t taken_sz(size_t sz)
 
 int ring__read(struct ring *ring, ring_handler handle, void *owner)
 {
-	unsigned long at = *ring->consumer, end = at;
+	unsigned long at = *ring->consumer, end = __atomic_load_n(ring->producer, __ATOMIC_ACQUIRE);
 
-	for (;;) {
+	while (at != end) {
 		size_t off = at & (ring->sz - 1), sz;
 		uint32_t len;
 		int err = 0;
 
-		if (at == end)
-			end = __atomic_load_n(ring->producer, __ATOMIC_ACQUIRE);
-		if (at == end)
-			return 0;
 		if (end - at > ring->sz)
 			return -EBADMSG;
 		len = __atomic_load_n((const uint32_t *)(const void *)(ring->bytes + off), __ATOMIC_ACQUIRE);
@@ -42,4 +38,5 @@ int ring__read(struct ring *ring, ring_handler handle, void *owner)
 		if (err < 0)
 			return err;
 	}
+	return 0;
 }

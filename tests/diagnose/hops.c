@@ -12,6 +12,7 @@
 #define LEDGER    "/var/tmp/whylate-hops.ledger"
 
 WORK(price_tour)
+WORK(sweep_tours)
 
 /* --- what processes share ----------------------------------------------------------------------------------------- */
 
@@ -178,6 +179,27 @@ static void *tours(void *arg)
 	return NULL;
 }
 
+/* --- hp-accept: a connection for each request, and who accepts them at the upstream does other things first ---------
+ */
+
+NOINLINE void ask_anew(void)
+{
+	int fd = connect_to(upstream_port);
+
+	ask_upstream(fd, false);
+	close(fd);
+}
+
+static void sweep_when_due(void)
+{
+	static uint64_t swept_ts;
+
+	if (now_ns() - swept_ts < PERIOD_NS || is_off())
+		return;
+	sweep_tours(SLOW_NS);
+	swept_ts = now_ns();
+}
+
 /* --- serving -------------------------------------------------------------------------------------------------------
  */
 
@@ -186,6 +208,8 @@ static void serve(bool slow)
 	answer_get(GET_NS);
 	if (is("hp-pool")) {
 		await_job(slow);
+	} else if (is("hp-accept")) {
+		ask_anew();
 	} else if (is("hp-ledger")) {
 		pthread_mutex_lock(&shared->ledger_lock);
 		sink++;
@@ -216,6 +240,8 @@ static void accept_each(int fd, void *(*run)(void *))
 		int client = accept4(fd, NULL, NULL, SOCK_CLOEXEC), one = 1;
 		pthread_t thread;
 
+		if (is("hp-accept") && run == tours)
+			sweep_when_due();
 		setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 		pthread_create(&thread, NULL, run, (void *)(intptr_t)client);
 		pthread_detach(thread);
@@ -228,6 +254,8 @@ static void prepare(const char *far_path)
 
 	if (is("hp-spin-far")) {
 		share(far_path);
+	} else if (is("hp-accept")) {
+		return;
 	} else if (is("hp-pool")) {
 		for (int i = 0; i < 2; i++)
 			pthread_create(&thread, NULL, worker, NULL);

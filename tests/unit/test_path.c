@@ -181,6 +181,49 @@ static void an_event_loop_waits_for_the_process_that_it_forked(void)
 	graph__free(graph);
 }
 
+/*
+ * A server behind it makes a thread for the connection, 5: what kept its creator, 6, is on the path; the history of
+ * another thread that had the number before is not.
+ */
+static void what_a_thread_was_made_late_by_is_its_creators(void)
+{
+	struct graph *graph = graph__new();
+	struct graph_interval interval = fixture_interval(SID, 0, 0, 100, 1);
+
+	fixture_segment(graph, 1, 0, 10, WL_STATE_RUNNING, SID);
+	fixture_segment(graph, 1, 10, 90, WL_STATE_BLOCKED_NET, SID);
+	fixture_segment(graph, 1, 90, 100, WL_STATE_RUNNING, SID);
+	fixture_segment(graph, 5, 2, 4, WL_STATE_RUNNING, 0);
+	fixture_segment(graph, 5, 60, 95, WL_STATE_RUNNING, 0);
+	fixture_segment(graph, 6, 0, 20, WL_STATE_BLOCKED_SLEEP, 0);
+	fixture_segment(graph, 6, 20, 100, WL_STATE_RUNNING, 0);
+	fixture_handoff(graph, WL_HANDOFF_FORK, 6, 60, 5, 60, 0);
+	fixture_handoff(graph, WL_HANDOFF_SOCKET, 5, 88, 1, 91, 0);
+	fixture_expect(graph, &interval, 0,
+		       "oncpu@1 0-10; sleep@6<6 10-20; io.net@6<6 20-60; io.net@5<5 60-88; io.net@1 88-90; "
+		       "oncpu@1 90-100");
+	graph__free(graph);
+}
+
+/* Two threads that say to have made each other, at one moment. */
+static void creators_in_circles_end(void)
+{
+	struct graph *graph = graph__new();
+	struct graph_interval interval = fixture_interval(SID, 0, 0, 100, 1);
+
+	fixture_segment(graph, 1, 0, 10, WL_STATE_RUNNING, SID);
+	fixture_segment(graph, 1, 10, 90, WL_STATE_BLOCKED_NET, SID);
+	fixture_segment(graph, 1, 90, 100, WL_STATE_RUNNING, SID);
+	fixture_segment(graph, 5, 60, 95, WL_STATE_RUNNING, 0);
+	fixture_segment(graph, 6, 60, 95, WL_STATE_RUNNING, 0);
+	fixture_handoff(graph, WL_HANDOFF_FORK, 6, 60, 5, 60, 0);
+	fixture_handoff(graph, WL_HANDOFF_FORK, 5, 60, 6, 60, 0);
+	fixture_handoff(graph, WL_HANDOFF_SOCKET, 5, 88, 1, 91, 0);
+	fixture_expect(graph, &interval, PATH_GAP,
+		       "oncpu@1 0-10; io.net@5<5 10-60; io.net@5<5 60-88; io.net@1 88-90; oncpu@1 90-100");
+	graph__free(graph);
+}
+
 static void a_lock_is_blamed_on_its_holder(void)
 {
 	struct graph *graph = graph__new();
@@ -802,6 +845,8 @@ int suite_path(void)
 		{"who asks for another explains nothing", who_asks_for_another_explains_nothing},
 		{"an event loop waits for the process that it forked",
 		 an_event_loop_waits_for_the_process_that_it_forked},
+		{"what a thread was made late by is its creator's", what_a_thread_was_made_late_by_is_its_creators},
+		{"creators in circles end", creators_in_circles_end},
 		{"figure 2 leaves out the first segment", figure_2_leaves_out_the_first_segment},
 		{"a lock is blamed on its holder", a_lock_is_blamed_on_its_holder},
 		{"locks behind locks are followed", locks_behind_locks_are_followed},

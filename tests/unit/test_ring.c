@@ -140,6 +140,36 @@ static void what_is_being_written_is_waited_for(void)
 	CU_ASSERT_STRING_EQUAL(seen.firsts, "abc");
 }
 
+struct feeder {
+	struct shared *shared;
+	size_t cnt;
+};
+
+static int feed(void *owner, const void *record, size_t sz)
+{
+	struct feeder *feeder = owner;
+
+	(void)record;
+	CU_ASSERT_FATAL(feeder->cnt < 32);
+	feeder->cnt++;
+	put(feeder->shared, 'm', (uint32_t)sz, 0);
+	return 0;
+}
+
+static void what_comes_meanwhile_is_the_next_calls(void)
+{
+	struct shared shared;
+	struct feeder feeder = {.shared = &shared};
+
+	begin(&shared);
+	put(&shared, 'a', 8, 0);
+	put(&shared, 'b', 8, 0);
+	CU_ASSERT_EQUAL(ring__read(&shared.ring, feed, &feeder), 0);
+	CU_ASSERT_EQUAL(feeder.cnt, 2);
+	CU_ASSERT_EQUAL(ring__read(&shared.ring, feed, &feeder), 0);
+	CU_ASSERT_EQUAL(feeder.cnt, 4);
+}
+
 static void what_was_given_up_is_passed_over(void)
 {
 	struct shared shared;
@@ -204,6 +234,7 @@ static const struct unit_test tests[] = {
 	{"records come in order and make room", records_come_in_order_and_make_room},
 	{"a record across the end is in one piece", a_record_across_the_end_is_in_one_piece},
 	{"what is being written is waited for", what_is_being_written_is_waited_for},
+	{"what comes meanwhile is the next call's", what_comes_meanwhile_is_the_next_calls},
 	{"what was given up is passed over", what_was_given_up_is_passed_over},
 	{"an error ends it behind its record", an_error_ends_it_behind_its_record},
 	{"lies are not followed", lies_are_not_followed},
