@@ -35,6 +35,9 @@
 /* Bytes of symbols that such a thread has time for. */
 #define HASTE_SZ_MAX (16ULL << 20)
 
+/* Of variables of files, the last so many answers. */
+#define VARIABLES_MAX 64
+
 /* So many times as large a file that is late gives way. */
 #define GIVES_WAY_FACTOR 4
 
@@ -76,6 +79,11 @@ static struct {
 	uint32_t late_cnt;
 	bool refused; /* it cannot be confined, or has been tried too often */
 	VEC(struct subject) given_up;
+	struct {
+		struct subject subject;
+		struct elf_variable variable;
+	} variables[VARIABLES_MAX];
+	uint32_t variable_cnt;
 } reader = {.child = SYMBOLS_CHILD_NONE};
 
 static void end_child(void)
@@ -425,15 +433,36 @@ static int wait_for(struct job *job, int fd)
 	return err;
 }
 
+/* Every process of the same files is asked for the same ones. */
+static bool find_variable(const struct subject *subject, struct elf_variable *variable)
+{
+	for (uint32_t i = 0; i < reader.variable_cnt && i < VARIABLES_MAX; i++)
+		if (is_same(&reader.variables[i].subject, subject)) {
+			*variable = reader.variables[i].variable;
+			return true;
+		}
+	return false;
+}
+
+static void keep_variable(const struct subject *subject, const struct elf_variable *variable)
+{
+	uint32_t i = reader.variable_cnt++ % VARIABLES_MAX;
+
+	reader.variables[i].subject = *subject;
+	reader.variables[i].variable = *variable;
+}
+
 static int read_now(const struct elf_read *read, const struct stat *st, struct elf_rows *rows)
 {
 	struct subject subject = {st->st_dev, st->st_ino, st->st_ctim, read->packed_off, read->what, read->at, ""};
 	struct job *job = &reader.job;
 	int err;
 
+	snprintf(subject.name, sizeof(subject.name), "%s", read->name ?: "");
+	if (read->what == ELF_READ_VARIABLE && find_variable(&subject, &rows->head.variable))
+		return 0;
 	if (reader.refused || is_given_up(&subject))
 		return -ENODATA;
-	snprintf(subject.name, sizeof(subject.name), "%s", read->name ?: "");
 	err = turn_to(&subject, read, st);
 	if (!err)
 		err = wait_for(job, read->fd);
@@ -448,6 +477,8 @@ static int read_now(const struct elf_read *read, const struct stat *st, struct e
 	if (!err) {
 		*rows = job->rows;
 		memset(&job->rows, 0, sizeof(job->rows));
+		if (read->what == ELF_READ_VARIABLE && !rows->head.err)
+			keep_variable(&subject, &rows->head.variable);
 	}
 	drop_job();
 	return err ? err : -(int)rows->head.err;
