@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "session/images.h"
+#include "session/images_internal.h"
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/vec.h"
 #include "session/past_program.h"
+#include "target/elf_reader.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -12,40 +12,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Different code at a time; beyond, the one that was not used for longest goes. */
-#define IMAGES_MAX 12
 /* Bytes that the code of other processes than the target may take. */
 #define OTHERS_SZ_MAX (16 << 20)
 /* A program with more code than this would take more than that while it is read. */
 #define CODE_SZ_MAX (32 << 20)
-/* Programs that take more than that alone are remembered, the last so many. */
-#define TOO_LARGE_MAX 32
 /* A process is looked at again, when its stacks lead nowhere, not more often than this. */
 #define LOOK_EVERY_NS 1000000000ULL
 /* Processes that cannot be looked at are forgotten when there are so many. */
 #define PROCESSES_MANY 1024
 /* Processes of which the names of JIT code are known at a time: each takes half a megabyte and more. */
 #define MADE_MAX 16
-
-/* Programs whose files can be found by their path, the last so many. */
-#define FILES_MAX 32
-
-struct images {
-	struct images_opts opts;
-	struct image *images[IMAGES_MAX]; /* the target's first */
-	VEC(struct image_process) processes;
-	uint32_t made_cnt;
-	size_t heap_sz; /* before the stack that is unwound was */
-	struct {
-		uint64_t dev, ino;
-	} too_large[TOO_LARGE_MAX];
-	uint32_t too_large_cnt;
-	struct {
-		uint64_t ino;
-		char path[PATH_MAX];
-	} files[FILES_MAX];
-	uint32_t file_cnt;
-};
 
 static size_t heap_sz(void)
 {
@@ -63,7 +39,7 @@ static const struct target_mapping *first_code(const target_mappings *mappings)
 	return NULL;
 }
 
-static bool is_too_large(const struct images *images, const target_mappings *mappings)
+bool images__is_too_large(const struct images *images, const target_mappings *mappings)
 {
 	const struct target_mapping *code = first_code(mappings);
 	uint64_t code_sz = 0;
@@ -97,8 +73,7 @@ static int open_program(struct images *images, struct image *image, pid_t pid, c
 			      : program__open(pid, &opts, &image->program);
 }
 
-/* Takes the mappings; of a process that has ended `pid` is the target.  0 or -errno. */
-static int image__new(struct images *images, pid_t pid, bool is_past, target_mappings *mappings, struct image **made)
+int image__new(struct images *images, pid_t pid, bool is_past, target_mappings *mappings, struct image **made)
 {
 	struct image *image = calloc(1, sizeof(*image));
 	const struct target_mapping *code;
@@ -109,6 +84,8 @@ static int image__new(struct images *images, pid_t pid, bool is_past, target_map
 		return -ENOMEM;
 	}
 	image->is_past = is_past;
+	if (target_program_name(pid, image->name, sizeof(image->name)))
+		image->name[0] = '\0';
 	image->runtime = runtime_of(mappings, NULL);
 	code = first_code(mappings);
 	if (code) {
@@ -150,6 +127,7 @@ static struct image **oldest_other(struct images *images)
 
 static void drop_image(struct images *images, struct image **place)
 {
+	images__drop_layouts(images, *place, NULL);
 	for (size_t i = 0; i < images->processes.cnt; i++)
 		if (images->processes.items[i].image == *place)
 			images->processes.items[i].image = NULL;
@@ -157,12 +135,11 @@ static void drop_image(struct images *images, struct image **place)
 	*place = NULL;
 }
 
-/* The place for another image. */
-static struct image **room_for_image(struct images *images)
+struct image **images__room(struct images *images)
 {
 	struct image **place;
 
-	for (int i = 0; i < IMAGES_MAX; i++)
+	for (int i = 1; i < IMAGES_MAX; i++)
 		if (!images->images[i])
 			return &images->images[i];
 	place = oldest_other(images);
@@ -186,7 +163,12 @@ void images__used(struct images *images, struct image_process *process, uint64_t
 	size_t now_sz;
 
 	image->used_ts = ts;
+	if (process->layout)
+		process->layout->used_ts = ts;
 	if (image == images->images[0])
+		return;
+	/* What the heap has besides is the stack's text. */
+	if (elf_reader_cnt() == images->read_cnt)
 		return;
 	now_sz = heap_sz();
 	image->sz += now_sz > images->heap_sz ? now_sz - images->heap_sz : 0;
@@ -217,54 +199,102 @@ static int image__refresh(struct image *image)
 	return unwinder__refresh(image->unwinder);
 }
 
-/* The image that the process is of, as it is mapped now: 0 or -errno. */
-static int find_image(struct images *images, const struct image_process *process, struct image **found)
+int image__move(struct image *image, pid_t pid, const target_mappings *mappings)
 {
-	target_mappings mappings = {0};
-	struct image **place, *own = NULL;
-	pid_t pid = process->pid;
-	int err = target_mappings_read(pid, &mappings);
+	target_mappings copy;
+	int err = target_mappings_copy(mappings, &copy);
 
-	if (err)
-		return err;
-	for (int i = 0; i < IMAGES_MAX; i++) {
-		if (!images->images[i] || images->images[i]->is_past ||
-		    !unwinder__fits(images->images[i]->unwinder, &mappings))
-			continue;
-		target_mappings_free(&mappings);
-		*found = images->images[i];
-		return 0;
-	}
-	/* The target's own numbers stay good, whatever it loads; so do those of a process that shares them with none.
-	 */
-	if (pid == images->opts.pid && images->images[0])
-		own = images->images[0];
-	else if (is_its_own(images, process) && unwinder__pid(process->image->unwinder) == pid)
-		own = process->image;
-	if (own) {
-		/* A program may become one that embeds a runtime. */
-		own->runtime = runtime_of(&mappings, NULL);
-		target_mappings_free(&mappings);
-		*found = own;
-		return image__refresh(own);
-	}
-	/* The target has no other than its own to be told by. */
-	if (pid != images->opts.pid && is_too_large(images, &mappings)) {
-		target_mappings_free(&mappings);
-		return -EFBIG;
-	}
-	place = room_for_image(images);
-	err = image__new(images, pid, false, &mappings, place);
-	*found = *place;
+	image->layout = NULL;
+	if (!err)
+		err = unwinder__move(image->unwinder, pid, &copy);
+	if (!err && image->program)
+		err = program__move(image->program, pid, mappings);
 	return err;
 }
 
-static bool is_there(const struct images *images, const struct image *image)
+/* The process has loaded something since it was looked at.  Takes the mappings. */
+static void renew(struct images *images, struct image_process *process, target_mappings *mappings)
 {
-	for (int i = 0; i < IMAGES_MAX; i++)
-		if (images->images[i] == image)
-			return true;
-	return false;
+	struct layout *layout = process->layout;
+
+	images__drop_layouts(images, process->image, layout);
+	target_mappings_free(&layout->mappings);
+	layout->mappings = *mappings;
+	/* A program may become one that embeds a runtime. */
+	process->image->runtime = runtime_of(mappings, NULL);
+	process->image->layout = NULL;
+}
+
+/* Takes the mappings. */
+static int make_image(struct images *images, struct image_process *process, target_mappings *mappings)
+{
+	target_mappings copy;
+	struct image **place;
+	int err = target_mappings_copy(mappings, &copy);
+
+	if (!err) {
+		place = images__room(images);
+		err = image__new(images, process->pid, false, &copy, place);
+	}
+	if (err) {
+		target_mappings_free(mappings);
+		return err;
+	}
+	images__lay_out(images, process, *place, mappings);
+	(*place)->layout = process->layout;
+	return 0;
+}
+
+/* The target has no other than its own image, whose numbers stay good, whatever it loads.  Takes the mappings. */
+static int look_at_target(struct images *images, struct image_process *process, target_mappings *mappings)
+{
+	struct image *image = images->images[0];
+	int err;
+
+	if (image) {
+		image->runtime = runtime_of(mappings, NULL);
+		target_mappings_free(mappings);
+		err = image__refresh(image);
+	} else {
+		err = image__new(images, process->pid, false, mappings, &images->images[0]);
+		image = images->images[0];
+	}
+	process->image = image;
+	process->layout = NULL;
+	return err;
+}
+
+/* The image that the process is of, as it is mapped now: 0 or -errno. */
+static int find_image(struct images *images, struct image_process *process)
+{
+	target_mappings mappings = {0};
+	struct layout *layout;
+	struct image *like;
+	int err = target_mappings_read(process->pid, &mappings);
+
+	if (err)
+		return err;
+	if (images->images[0] && target_mappings_fit(unwinder__mappings(images->images[0]->unwinder), &mappings)) {
+		process->image = images->images[0];
+		process->layout = NULL;
+	} else if (process->pid == images->opts.pid) {
+		return look_at_target(images, process, &mappings);
+	} else if ((layout = images__layout(images, &mappings))) {
+		process->image = layout->image;
+		process->layout = layout;
+	} else if ((like = images__like(images, process->pid, &mappings))) {
+		images__lay_out(images, process, like, &mappings);
+		return 0;
+	} else if (process->layout && is_its_own(images, process)) {
+		renew(images, process, &mappings);
+		return 0;
+	} else if (images__is_too_large(images, &mappings)) {
+		err = -EFBIG;
+	} else {
+		return make_image(images, process, &mappings);
+	}
+	target_mappings_free(&mappings);
+	return err;
 }
 
 /* A program that is linked with the interpreter is called as it likes. */
@@ -295,10 +325,12 @@ static void find_python(struct images *images, struct image_process *process)
 
 static int look_at(struct images *images, struct image_process *process)
 {
-	struct image *image = NULL;
-	int err = find_image(images, process, &image);
+	int err = find_image(images, process);
 
-	process->image = err ? NULL : image;
+	if (!err)
+		err = image_process__move(process);
+	if (err)
+		process->image = NULL;
 	process->looked_ts = monotonic_ns();
 	find_python(images, process);
 	return err == -ENOMEM ? err : 0;
@@ -346,8 +378,9 @@ int images__process(struct images *images, pid_t pid, struct image_process **fou
 	*found = &images->processes.items[i];
 	if (!(*found)->image || (*found)->image != images->images[0])
 		images->heap_sz = heap_sz();
+	images->read_cnt = elf_reader_cnt();
 	if (((*found)->image && !(*found)->python_begins) || monotonic_ns() - (*found)->looked_ts < LOOK_EVERY_NS)
-		return 0;
+		return image_process__move(*found);
 	return look_at(images, *found);
 }
 
@@ -362,7 +395,7 @@ int images__look_again(struct images *images, struct image_process *process)
 	if (err)
 		return err;
 	/* Gone since: what was known of it holds. */
-	if (!process->image && is_there(images, image))
+	if (!process->image && (process->layout ? process->layout->image == image : image == images->images[0]))
 		process->image = image;
 	return process->image != NULL;
 }
@@ -375,104 +408,6 @@ void images__changed(struct images *images, pid_t pid)
 		drop_names(images, &images->processes.items[i]);
 		images->processes.items[i--] = images->processes.items[--images->processes.cnt];
 	}
-}
-
-/* --- programs that have ended ------------------------------------------------------------------------------------- */
-
-void images__ran(struct images *images, const struct wl_program_record *record)
-{
-	uint32_t i;
-
-	for (i = 0; i < FILES_MAX; i++)
-		if (record->ino && images->files[i].ino == record->ino)
-			return;
-	i = images->file_cnt++ % FILES_MAX;
-	images->files[i].ino = past_program_path(record, images->files[i].path) ? record->ino : 0;
-}
-
-void images__met(struct image *image, const struct wl_stack_record *record)
-{
-	if (!image->start && image->ino == record->exe_ino) {
-		image->start = record->exe_start;
-		image->base = record->mmap_base;
-	}
-}
-
-static int map_as(const struct image *image, const struct wl_stack_record *record, target_mappings *mappings)
-{
-	struct past_code known = {unwinder__mappings(image->unwinder), image->ino, image->start, image->base};
-
-	return past_map_as(&known, record, mappings);
-}
-
-static struct image *find_program(const struct images *images, uint64_t ino, bool is_past)
-{
-	struct image *found = NULL;
-
-	for (int i = 0; i < IMAGES_MAX; i++) {
-		struct image *image = images->images[i];
-
-		if (image && image->is_past == is_past && image->ino == ino && image->start &&
-		    (!found || image->has_libraries))
-			found = image;
-	}
-	return found;
-}
-
-static int map_program(const struct images *images, const struct image *like, const struct wl_stack_record *record,
-		       target_mappings *mappings)
-{
-	int err = -ENOENT;
-
-	if (like)
-		err = map_as(like, record, mappings);
-	for (uint32_t i = 0; !like && i < FILES_MAX; i++)
-		if (images->files[i].ino == record->exe_ino)
-			err = past_map_file(images->opts.pid, images->files[i].path, record, mappings);
-	if (!err && (!mappings->cnt || is_too_large(images, mappings)))
-		err = -ENOENT;
-	if (err)
-		target_mappings_free(mappings);
-	return err;
-}
-
-static int move(struct image *image, const struct wl_stack_record *record)
-{
-	target_mappings mappings = {0};
-	int err = map_as(image, record, &mappings);
-
-	if (!err)
-		err = unwinder__move(image->unwinder, &mappings);
-	else
-		target_mappings_free(&mappings);
-	if (!err && image->program)
-		err = program__move(image->program, unwinder__mappings(image->unwinder));
-	return err;
-}
-
-struct image *images__past(struct images *images, const struct wl_stack_record *record)
-{
-	struct image *image = find_program(images, record->exe_ino, true), **place;
-	const struct image *like = find_program(images, record->exe_ino, false);
-	target_mappings mappings = {0};
-	bool has_libraries = like != NULL;
-
-	if (!record->exe_ino || !record->exe_start)
-		return NULL;
-	if ((!image || (like && !image->has_libraries)) && !map_program(images, like, record, &mappings)) {
-		place = room_for_image(images);
-		if (image__new(images, images->opts.pid, true, &mappings, place))
-			return NULL;
-		image = *place;
-		image->ino = record->exe_ino;
-		image->has_libraries = has_libraries;
-	} else if (!image ||
-		   ((image->start != record->exe_start || image->base != record->mmap_base) && move(image, record))) {
-		return NULL;
-	}
-	image->start = record->exe_start;
-	image->base = record->mmap_base;
-	return image;
 }
 
 struct image *images__target(const struct images *images)
@@ -508,6 +443,8 @@ void images__free(struct images *images)
 		return;
 	for (int i = 0; i < IMAGES_MAX; i++)
 		image__free(images->images[i]);
+	for (int i = 0; i < LAYOUTS_MAX; i++)
+		target_mappings_free(&images->layouts[i].mappings);
 	/* The receiver of interpreters may be freed by now. */
 	images->opts.python = NULL;
 	for (size_t i = 0; i < images->processes.cnt; i++)

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The code of the processes whose stacks are sampled, the target's and any other of the host's.  A process is looked at
- * when it is met first, so that it may end before its stack is named.  Processes with the same code (forks) share one
- * image: one unwinder, one numbering of functions.  Names of code that a JIT compiler made are each process's own.
+ * when it is met first, so that it may end before its stack is named.  Processes with code of the same files share one
+ * image: one unwinder, one numbering of functions, read once.  Where a process has them is its layout, which forks
+ * share; the image is moved to the layout of the process whose stack is named.  Names of code that a JIT compiler made
+ * are each process's own, and such a process shares an image with its forks only.
  */
 #ifndef WHYLATE_SESSION_IMAGES_H
 #define WHYLATE_SESSION_IMAGES_H
@@ -13,6 +15,10 @@
 #include "target/runtime.h"
 #include "target/unwind.h"
 
+#include <limits.h>
+
+struct layout;
+
 /* The code of one or more processes. */
 struct image {
 	struct unwinder *unwinder;
@@ -20,7 +26,9 @@ struct image {
 	bool own_program;
 	enum runtime runtime;
 	uint64_t used_ts;
-	uint64_t dev, ino; /* of its first code */
+	uint64_t dev, ino;       /* of its first code */
+	char name[NAME_MAX + 1]; /* that the program was started by */
+	struct layout *layout;   /* where it is now; NULL: where it stays, or nowhere that is known */
 	/*
 	 * Where the program and its libraries were mapped (exe_start and mmap_base of a stack), 0: not known.  An image
 	 * of processes that have ended (`is_past`) is moved to where each had it.
@@ -32,7 +40,8 @@ struct image {
 
 struct image_process {
 	pid_t pid;
-	struct image *image; /* NULL: it cannot be looked at */
+	struct image *image;   /* NULL: it cannot be looked at */
+	struct layout *layout; /* where it has the image's code; NULL: the image stays where it is */
 	uint64_t looked_ts;
 	struct perf_map *made; /* names of the code that it made itself; NULL: not asked for yet */
 	struct python *python; /* NULL: it is no interpreter, or cannot be read */

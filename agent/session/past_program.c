@@ -37,21 +37,6 @@ bool past_program_path(const struct wl_program_record *record, char path[PATH_MA
 	return path[0] == '/';
 }
 
-static int add_mapping(target_mappings *mappings, const struct target_mapping *mapping)
-{
-	struct target_mapping *copy;
-
-	if (vec_reserve(mappings, 1))
-		return -ENOMEM;
-	copy = &mappings->items[mappings->cnt];
-	*copy = *mapping;
-	copy->path = strdup(mapping->path);
-	if (!copy->path)
-		return -ENOMEM;
-	mappings->cnt++;
-	return 0;
-}
-
 /* The kernel maps whole pages. */
 int past_map_file(pid_t target, const char *path, const struct wl_stack_record *record, target_mappings *mappings)
 {
@@ -83,7 +68,7 @@ int past_map_file(pid_t target, const char *path, const struct wl_stack_record *
 		mapping.end = (addr + segments[i].file_sz + page - 1) / page * page;
 		mapping.file_off = segments[i].file_off - in_page;
 		if (mapping.end > mapping.start)
-			err = add_mapping(mappings, &mapping);
+			err = target_mappings_add(mappings, &mapping);
 	}
 	elf_image__free(image);
 	return err;
@@ -105,7 +90,7 @@ int past_map_as(const struct past_code *known, const struct wl_stack_record *rec
 		mapping.start += by;
 		mapping.end += by;
 		if (mapping.start < mapping.end)
-			err = add_mapping(mappings, &mapping);
+			err = target_mappings_add(mappings, &mapping);
 	}
 	vec_sort(mappings, mapping_cmp);
 	return err;

@@ -32,6 +32,7 @@
 struct elf_image {
 	int fd;
 	uint64_t file_sz;
+	struct timespec changed;
 	uint64_t entry;
 	bool is_fixed;
 	VEC(struct elf_segment) segments;
@@ -194,6 +195,7 @@ static int load(struct elf_image *image)
 	if (!S_ISREG(stat.st_mode))
 		return -ENOEXEC;
 	image->file_sz = stat.st_size;
+	image->changed = stat.st_ctim;
 	err = elf_header_check(image->fd, image->file_sz, false);
 	if (err)
 		return err;
@@ -266,6 +268,14 @@ const struct elf_section *elf_image__section(const struct elf_image *image, cons
 			return section;
 	}
 	return NULL;
+}
+
+bool elf_image__is_changed(const struct elf_image *image)
+{
+	struct stat stat;
+
+	return fstat(image->fd, &stat) || stat.st_ctim.tv_sec != image->changed.tv_sec ||
+	       stat.st_ctim.tv_nsec != image->changed.tv_nsec;
 }
 
 int elf_image__fd(const struct elf_image *image)

@@ -45,6 +45,8 @@ size_t elf_image__segments(const struct elf_image *image, const struct elf_segme
 size_t elf_image__sections(const struct elf_image *image, const struct elf_section **sections);
 /* The first of that name whose bytes lie in the file; NULL. */
 const struct elf_section *elf_image__section(const struct elf_image *image, const char *name);
+/* Has the file been written to, or got another name, since it was opened? */
+bool elf_image__is_changed(const struct elf_image *image);
 /* The file, which stays the image's own. */
 int elf_image__fd(const struct elf_image *image);
 /* Linked for fixed addresses. */

@@ -68,6 +68,7 @@ struct job {
 };
 
 static _Thread_local uint64_t patience_ns;
+static _Thread_local uint32_t read_cnt;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct {
 	pid_t owner; /* a process that was forked leaves its parent's child alone */
@@ -475,6 +476,7 @@ static int read_now(const struct elf_read *read, const struct stat *st, struct e
 		err = -ENODATA;
 	}
 	if (!err) {
+		read_cnt++;
 		*rows = job->rows;
 		memset(&job->rows, 0, sizeof(job->rows));
 		if (read->what == ELF_READ_VARIABLE && !rows->head.err)
@@ -519,6 +521,11 @@ int elf_reader_variable(int fd, const char *name, unsigned kind, struct elf_vari
 	*variable = rows.head.variable;
 	elf_rows_free(&rows);
 	return err == -ENODATA || (!err && !variable->is_there) ? -ENOENT : err;
+}
+
+uint32_t elf_reader_cnt(void)
+{
+	return read_cnt;
 }
 
 void elf_reader_rest(uint64_t idle_ns)

@@ -46,6 +46,8 @@ int elf_reader_read(const struct elf_read *read, struct elf_rows *rows);
  * -ENAMETOOLONG; or as elf_reader_read().
  */
 int elf_reader_variable(int fd, const char *name, unsigned kind, struct elf_variable *variable);
+/* Files that were read for this thread, by what is read of them. */
+uint32_t elf_reader_cnt(void);
 /* Ends the process where it has read nothing for that long, until the next file. */
 void elf_reader_rest(uint64_t idle_ns);
 

@@ -80,6 +80,87 @@ void target_mappings_free(target_mappings *mappings)
 	vec_free(mappings);
 }
 
+int target_mappings_add(target_mappings *mappings, const struct target_mapping *mapping)
+{
+	struct target_mapping *copy;
+
+	if (vec_reserve(mappings, 1))
+		return -ENOMEM;
+	copy = &mappings->items[mappings->cnt];
+	*copy = *mapping;
+	copy->path = strdup(mapping->path);
+	if (!copy->path)
+		return -ENOMEM;
+	mappings->cnt++;
+	return 0;
+}
+
+int target_mappings_copy(const target_mappings *mappings, target_mappings *copy)
+{
+	int err = 0;
+
+	*copy = (target_mappings){0};
+	for (size_t i = 0; i < mappings->cnt && !err; i++)
+		err = target_mappings_add(copy, &mappings->items[i]);
+	if (err)
+		target_mappings_free(copy);
+	return err;
+}
+
+static size_t code_cnt(const target_mappings *mappings)
+{
+	size_t cnt = 0;
+
+	for (size_t i = 0; i < mappings->cnt; i++)
+		cnt += mappings->items[i].exec;
+	return cnt;
+}
+
+static bool has_like(const target_mappings *mappings, const struct target_mapping *wanted)
+{
+	for (size_t i = 0; i < mappings->cnt; i++) {
+		const struct target_mapping *mapping = &mappings->items[i];
+
+		if (mapping->exec && mapping->ino == wanted->ino && mapping->dev == wanted->dev &&
+		    mapping->file_off == wanted->file_off &&
+		    mapping->end - mapping->start == wanted->end - wanted->start &&
+		    !strcmp(mapping->path, wanted->path))
+			return true;
+	}
+	return false;
+}
+
+bool target_mappings_are_like(const target_mappings *a, const target_mappings *b)
+{
+	if (code_cnt(a) != code_cnt(b))
+		return false;
+	for (size_t i = 0; i < b->cnt; i++) {
+		const struct target_mapping *mapping = &b->items[i];
+
+		if (mapping->exec && ((!mapping->ino && mapping->path[0] != '[') || !has_like(a, mapping)))
+			return false;
+	}
+	return true;
+}
+
+bool target_mappings_fit(const target_mappings *a, const target_mappings *b)
+{
+	size_t i = 0, j = 0;
+
+	for (;; i++, j++) {
+		while (i < a->cnt && !a->items[i].exec)
+			i++;
+		while (j < b->cnt && !b->items[j].exec)
+			j++;
+		if (i == a->cnt || j == b->cnt)
+			return i == a->cnt && j == b->cnt;
+		if (a->items[i].start != b->items[j].start || a->items[i].end != b->items[j].end ||
+		    a->items[i].file_off != b->items[j].file_off || a->items[i].ino != b->items[j].ino ||
+		    a->items[i].dev != b->items[j].dev)
+			return false;
+	}
+}
+
 void target_mapping_basename(const struct target_mapping *mapping, char *buf, size_t sz)
 {
 	const char *path = mapping->path, *slash = path[0] == '/' ? strrchr(path, '/') : NULL;

@@ -55,6 +55,20 @@ static struct module *module_new(struct program *program, const char *name, cons
 	return module;
 }
 
+/* The process that would have led to the file is gone, another one leads to it. */
+static int module_reach(struct module *module, const char *file)
+{
+	char *copy = strdup(file);
+
+	if (!copy)
+		return -ENOMEM;
+	free(module->file);
+	module->file = copy;
+	module->public.file = copy;
+	module->state = 0;
+	return 0;
+}
+
 static int mapping_add(struct program *program, const struct target_mapping *mapping)
 {
 	struct module *module = module_by_file(program, mapping);
@@ -70,6 +84,11 @@ static int mapping_add(struct program *program, const struct target_mapping *map
 			return -ENOMEM;
 		module->dev = mapping->dev;
 		module->ino = mapping->ino;
+		module->reached_by = program->pid;
+	} else if (module->state == -ENOENT && module->reached_by != program->pid) {
+		module->reached_by = program->pid;
+		if (!target_mapping_file(program->pid, mapping, file, sizeof(file)) && module_reach(module, file))
+			return -ENOMEM;
 	}
 	module->public.awaited = false;
 	return vec_push(&module->mapped, mapped);
@@ -189,7 +208,8 @@ int program__open(pid_t pid, const struct program_opts *opts, struct program **p
 		return err;
 	fresh->pid = pid;
 	fresh->shadow_stack = shadow_stack_read(pid);
-	fresh->mem_fd = proc_mem_open(pid);
+	if (!fresh->names_only)
+		fresh->mem_fd = proc_mem_open(pid);
 	err = modules_read(fresh);
 	if (err >= 0)
 		err = fresh->modules.cnt ? executable_first(fresh) : -ENOENT;
@@ -222,11 +242,24 @@ int program__open_mapped(pid_t pid, const target_mappings *mappings, const struc
 	return 0;
 }
 
-int program__move(struct program *program, const target_mappings *mappings)
+int program__move(struct program *program, pid_t pid, const target_mappings *mappings)
 {
-	int err = modules_take(program, mappings);
+	int err;
 
+	program->pid = pid;
+	err = modules_take(program, mappings);
 	return err < 0 ? err : 0;
+}
+
+bool program__is_changed(const struct program *program)
+{
+	for (size_t i = 0; i < program->modules.cnt; i++) {
+		const struct module *module = program->modules.items[i];
+
+		if (module->image && elf_image__is_changed(module->image))
+			return true;
+	}
+	return false;
 }
 
 int program__open_file(const char *path, const struct program_opts *opts, struct program **program)

@@ -84,8 +84,10 @@ int program__open_file(const char *path, const struct program_opts *opts, struct
  */
 int program__open_mapped(pid_t pid, const target_mappings *mappings, const struct program_opts *opts,
 			 struct program **program);
-/* The same files are mapped elsewhere from now on.  0 or -errno. */
-int program__move(struct program *program, const target_mappings *mappings);
+/* The same files are mapped elsewhere from now on, by that process.  0 or -errno. */
+int program__move(struct program *program, pid_t pid, const target_mappings *mappings);
+/* Has a file been written to, or got another name, since it was read? */
+bool program__is_changed(const struct program *program);
 void program__free(struct program *program);
 /*
  * What has been mapped and unmapped since: new modules are appended, vanished ones marked `gone`.  The number of

@@ -40,6 +40,7 @@ struct module {
 	char *name, *path, *file;
 	dev_t dev;
 	ino_t ino;
+	pid_t reached_by;          /* the process that leads to `file` */
 	VEC(struct mapped) mapped; /* executable ranges */
 	int state;                 /* 0 not opened yet, 1 open, or why not */
 	struct elf_image *image;

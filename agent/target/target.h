@@ -87,6 +87,14 @@ int target_cmdline(pid_t pid, char *buf, size_t sz); /* arguments, secrets maske
 int target_program_name(pid_t pid, char *buf, size_t sz);
 int target_mappings_read(pid_t pid, target_mappings *mappings);
 void target_mappings_free(target_mappings *mappings);
+/* Appends a copy.  0 or -ENOMEM. */
+int target_mappings_add(target_mappings *mappings, const struct target_mapping *mapping);
+/* Copies all: 0 or -ENOMEM, and then the copy is empty. */
+int target_mappings_copy(const target_mappings *mappings, target_mappings *copy);
+/* Is the same code at the same addresses there?  Heaps and stacks do not matter. */
+bool target_mappings_fit(const target_mappings *a, const target_mappings *b);
+/* Is code of the same files there, wherever it lies, and none that the process made itself? */
+bool target_mappings_are_like(const target_mappings *a, const target_mappings *b);
 /* The mapping that holds addr, of mappings in the order of maps; NULL. */
 const struct target_mapping *target_mapping_find(const target_mappings *mappings, uint64_t addr);
 /* Where the file that is mapped here was loaded: the start of the mapping of its first bytes, at or below this one. */

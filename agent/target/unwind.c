@@ -15,8 +15,17 @@
 /* Words that are looked at for a return address. */
 #define SCAN_WORDS 256
 
+#define VDSO "[vdso]"
+
 /* Addresses in code of no file that were looked at: direct-mapped, a power of two. */
 #define MADE_CNT 1024
+
+/* What holds at a place in a file, wherever that is mapped. */
+struct kept_rule {
+	const struct unwind_module *module; /* NULL: of none */
+	uint64_t file_off;
+	struct unwind_rule rule;
+};
 
 struct unwinder {
 	pid_t pid;
@@ -26,11 +35,19 @@ struct unwinder {
 	target_mappings mappings;
 	VEC(struct unwind_module *) modules;
 	struct unwind_module **of_mapping; /* NULL: not opened yet */
-	struct unwind_rule *rules;
+	struct kept_rule *rules;
 };
 
 /* --- modules ------------------------------------------------------------------------------------------------------ */
 
+static bool has_code_of(const struct target_mapping *mapping, const struct unwind_module *module)
+{
+	if (!mapping->exec || mapping->ino != module->ino || mapping->dev != module->dev)
+		return false;
+	return mapping->ino ? true : module->is_vdso && !strcmp(mapping->path, VDSO);
+}
+
+/* Rules of modules that are gone go, too. */
 static void modules_sweep(struct unwinder *unwinder)
 {
 	size_t kept = 0;
@@ -43,6 +60,8 @@ static void modules_sweep(struct unwinder *unwinder)
 		else
 			unwind_module__free(module);
 	}
+	if (kept < unwinder->modules.cnt)
+		memset(unwinder->rules, 0, RULES_CNT * sizeof(*unwinder->rules));
 	unwinder->modules.cnt = kept;
 }
 
@@ -59,11 +78,9 @@ static int set_mappings(struct unwinder *unwinder, target_mappings *mappings)
 		struct unwind_module *module = unwinder->modules.items[m];
 
 		module->used = false;
-		for (size_t i = 0; i < mappings->cnt; i++) {
-			const struct target_mapping *mapping = &mappings->items[i];
-
-			if (!mapping->exec || !mapping->ino || mapping->ino != module->ino ||
-			    mapping->dev != module->dev)
+		/* Another process may lead to a file that could not be opened. */
+		for (size_t i = 0; module->image && i < mappings->cnt; i++) {
+			if (!has_code_of(&mappings->items[i], module))
 				continue;
 			of_mapping[i] = module;
 			module->used = true;
@@ -74,7 +91,6 @@ static int set_mappings(struct unwinder *unwinder, target_mappings *mappings)
 	target_mappings_free(&unwinder->mappings);
 	unwinder->of_mapping = of_mapping;
 	unwinder->mappings = *mappings;
-	memset(unwinder->rules, 0, RULES_CNT * sizeof(*unwinder->rules));
 	memset(unwinder->made_calls, 0, sizeof(unwinder->made_calls));
 	return 0;
 }
@@ -125,23 +141,15 @@ void unwinder__free(struct unwinder *unwinder)
 	free(unwinder);
 }
 
-bool unwinder__fits(const struct unwinder *unwinder, const target_mappings *b)
+bool unwinder__is_changed(const struct unwinder *unwinder)
 {
-	const target_mappings *a = &unwinder->mappings;
-	size_t i = 0, j = 0;
+	for (size_t i = 0; i < unwinder->modules.cnt; i++) {
+		const struct unwind_module *module = unwinder->modules.items[i];
 
-	for (;; i++, j++) {
-		while (i < a->cnt && !a->items[i].exec)
-			i++;
-		while (j < b->cnt && !b->items[j].exec)
-			j++;
-		if (i == a->cnt || j == b->cnt)
-			return i == a->cnt && j == b->cnt;
-		if (a->items[i].start != b->items[j].start || a->items[i].end != b->items[j].end ||
-		    a->items[i].file_off != b->items[j].file_off || a->items[i].ino != b->items[j].ino ||
-		    a->items[i].dev != b->items[j].dev)
-			return false;
+		if (module->image && elf_image__is_changed(module->image))
+			return true;
 	}
+	return false;
 }
 
 int unwinder__refresh(struct unwinder *unwinder)
@@ -151,14 +159,21 @@ int unwinder__refresh(struct unwinder *unwinder)
 
 	if (err)
 		return err;
-	if (!unwinder__fits(unwinder, &mappings))
+	if (!target_mappings_fit(&unwinder->mappings, &mappings))
 		return set_mappings(unwinder, &mappings);
 	target_mappings_free(&mappings);
 	return 0;
 }
 
-int unwinder__move(struct unwinder *unwinder, target_mappings *mappings)
+int unwinder__move(struct unwinder *unwinder, pid_t pid, target_mappings *mappings)
 {
+	if (unwinder->mem_fd >= 0 && pid != unwinder->pid)
+		close(unwinder->mem_fd);
+	if (pid != unwinder->pid) {
+		unwinder->pid = pid;
+		unwinder->mem_fd = -1;
+		unwinder->mem_tried = false;
+	}
 	return set_mappings(unwinder, mappings);
 }
 
@@ -189,7 +204,7 @@ static struct unwind_module *module_new(const struct unwinder *unwinder, const s
 {
 	char path[PATH_MAX];
 
-	if (!strcmp(mapping->path, "[vdso]"))
+	if (!strcmp(mapping->path, VDSO))
 		return unwind_module__vdso();
 	if (target_mapping_file(unwinder->pid, mapping, path, sizeof(path)))
 		path[0] = '\0'; /* none can be opened by that name */
@@ -228,30 +243,28 @@ static struct unwind_module *module_of(struct unwinder *unwinder, size_t mapping
 /* NULL: nothing is known there. */
 static const struct unwind_rule *rule_at(struct unwinder *unwinder, uint64_t addr)
 {
-	struct unwind_rule *rule = &unwinder->rules[random_mix(addr) & (RULES_CNT - 1)];
-	ssize_t idx;
+	ssize_t idx = code_at(unwinder, addr);
+	struct unwind_module *module = idx < 0 ? NULL : module_of(unwinder, (size_t)idx);
+	const struct target_mapping *mapping;
+	const struct eh_frame *frame;
+	struct kept_rule *kept;
+	uint64_t file_off, file_addr;
+	bool is_late;
 
-	if (rule->addr != addr) {
-		const struct target_mapping *mapping;
-		struct unwind_module *module;
-		const struct eh_frame *frame;
-		uint64_t file_addr;
-		bool is_late;
-
-		idx = code_at(unwinder, addr);
-		if (idx < 0)
-			return NULL;
-		module = module_of(unwinder, idx);
-		if (!module)
-			return NULL;
-		mapping = &unwinder->mappings.items[idx];
+	if (!module)
+		return NULL;
+	mapping = &unwinder->mappings.items[idx];
+	file_off = addr - mapping->start + mapping->file_off;
+	kept = &unwinder->rules[random_mix(file_off + (uintptr_t)module) & (RULES_CNT - 1)];
+	if (kept->module != module || kept->file_off != file_off) {
 		frame = unwind_module__frame(module, &is_late);
-		rule->addr = is_late ? 0 : addr;
-		rule->known = false;
-		if (frame && unwind_module__addr(module, addr - mapping->start + mapping->file_off, &file_addr))
-			unwind_rule__make(rule, frame, file_addr);
+		kept->module = is_late ? NULL : module;
+		kept->file_off = file_off;
+		kept->rule.known = false;
+		if (frame && unwind_module__addr(module, file_off, &file_addr))
+			unwind_rule__make(&kept->rule, frame, file_addr);
 	}
-	return rule->known ? rule : NULL;
+	return kept->rule.known ? &kept->rule : NULL;
 }
 
 const struct unwind_rule *unwinder__rule(struct unwinder *unwinder, uint64_t addr)

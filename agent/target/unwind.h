@@ -5,8 +5,8 @@
  * What .eh_frame does not know is tried by frame pointer, and then by looking for the next word on the stack that is a
  * return address, that is, that lies right behind a call instruction.
  *
- * Registers are numbered as DWARF does (WL_STACK_REG_SP, WL_STACK_REG_PC).  The rules for an address are computed once
- * and kept.  One thread only.  Neither the files nor the bytes are trusted.
+ * Registers are numbered as DWARF does (WL_STACK_REG_SP, WL_STACK_REG_PC).  The rules for a place in a file are
+ * computed once and kept.  One thread only.  Neither the files nor the bytes are trusted.
  */
 #ifndef WHYLATE_TARGET_UNWIND_H
 #define WHYLATE_TARGET_UNWIND_H
@@ -68,11 +68,14 @@ int unwinder__new(pid_t pid, target_mappings *mappings, struct unwinder **unwind
 void unwinder__free(struct unwinder *unwinder); /* NULL-safe */
 /* The mappings have changed (dlopen, exec): reads them again.  0 or -errno, and then they stay as they were. */
 int unwinder__refresh(struct unwinder *unwinder);
-/* Takes others in place of the mappings, also on failure: 0 or -ENOMEM. */
-int unwinder__move(struct unwinder *unwinder, target_mappings *mappings);
+/*
+ * Of that process from now on: takes its mappings, also on failure.  What is known of files that both have stays. 0 or
+ * -ENOMEM.
+ */
+int unwinder__move(struct unwinder *unwinder, pid_t pid, target_mappings *mappings);
 const target_mappings *unwinder__mappings(const struct unwinder *unwinder);
-/* Is the same code at the same addresses there?  Heaps and stacks do not matter. */
-bool unwinder__fits(const struct unwinder *unwinder, const target_mappings *mappings);
+/* Has a file been written to, or got another name, since it was read? */
+bool unwinder__is_changed(const struct unwinder *unwinder);
 /* What lies at an address, as target_mapping_name() says; NULL: nothing. */
 const char *unwinder__place(const struct unwinder *unwinder, uint64_t addr, char *buf, size_t sz);
 /* Is the code at that address of no file that can be read: made by the process itself, most often? */

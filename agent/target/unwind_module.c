@@ -48,6 +48,8 @@ struct unwind_module *unwind_module__vdso(void)
 	struct unwind_module *module = calloc(1, sizeof(*module));
 	int fd = module ? vdso_copy() : -1;
 
+	if (module)
+		module->is_vdso = true;
 	if (fd >= 0)
 		module->image = elf_image__of(fd);
 	return module;

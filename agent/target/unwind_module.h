@@ -10,7 +10,8 @@
 struct unwind_module {
 	dev_t dev;
 	ino_t ino;
-	bool used;               /* by the mappings as they are */
+	bool used; /* by the mappings as they are */
+	bool is_vdso;
 	struct elf_image *image; /* NULL: it is no ELF file that can be read */
 	struct eh_frame *frame;  /* see unwind_module__frame() */
 	bool has_no_frame;

@@ -9,11 +9,10 @@
 #include "target/eh_frame.h"
 
 struct unwind_rule {
-	uint64_t addr; /* absolute */
-	bool known;    /* .eh_frame has something to say */
-	bool start;    /* there is no caller */
-	bool signal;   /* the frame of a signal: its caller was interrupted, it did not call */
-	uint8_t ra;    /* the register whose value in the caller is where it goes on */
+	bool known;  /* .eh_frame has something to say */
+	bool start;  /* there is no caller */
+	bool signal; /* the frame of a signal: its caller was interrupted, it did not call */
+	uint8_t ra;  /* the register whose value in the caller is where it goes on */
 	uint8_t cnt;
 	const struct unwind_op *ops; /* of the module's expressions */
 	struct unwind_where cfa;
@@ -36,7 +35,7 @@ struct unwind_memory {
 /* 0; -ENODATA: it ends before that; -EFAULT: no part of it. */
 int unwind_memory__read(const struct unwind_memory *memory, uint64_t addr, uint64_t *word);
 
-/* Fills everything but addr; file_addr: as the module's own file counts.  Of a frame that lives as long as the rule. */
+/* file_addr: as the module's own file counts.  Of a frame that lives as long as the rule. */
 void unwind_rule__make(struct unwind_rule *rule, const struct eh_frame *frame, uint64_t file_addr);
 
 /*

@@ -2,12 +2,18 @@
 /* Code that a JIT compiler keeps in a file without a name, as Erlang's does, is none that is read. */
 #include "session/images.h"
 #include "session/past_program.h"
+#include "target/elf_reader.h"
 #include "unit.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -137,11 +143,165 @@ static void programs_that_have_ended_have_names(void)
 	images__free(images);
 }
 
+/* --- several processes of a program ------------------------------------------------------------------------------- */
+
+static const struct target_mapping *library_of(const target_mappings *mappings)
+{
+	for (size_t i = 0; i < mappings->cnt; i++)
+		if (mappings->items[i].exec && strstr(mappings->items[i].path, "/libc.so"))
+			return &mappings->items[i];
+	return NULL;
+}
+
+/* Where the C library's lfind() is in the process; 0: it has none so far. */
+static uint64_t lfind_in(pid_t pid)
+{
+	target_mappings mappings = {0}, own = {0};
+	uint64_t addr = (uint64_t)(uintptr_t)dlsym(RTLD_NEXT, "lfind");
+	const struct target_mapping *there = NULL, *here = NULL;
+
+	if (!target_mappings_read(pid, &mappings) && !target_mappings_read(getpid(), &own)) {
+		there = library_of(&mappings);
+		here = target_mapping_find(&own, addr);
+	}
+	addr = there && here ? there->start + (addr - here->start) : 0;
+	target_mappings_free(&mappings);
+	target_mappings_free(&own);
+	return addr;
+}
+
+/* A process of the program at that path that sleeps; its libraries are mapped. */
+static pid_t sleeper(const char *path, uint64_t *lfind_addr)
+{
+	char *const args[] = {(char *)path, "60", NULL};
+	pid_t pid = 0;
+
+	CU_ASSERT_EQUAL_FATAL(posix_spawn(&pid, path, NULL, NULL, args, NULL), 0);
+	*lfind_addr = 0;
+	for (int i = 0; i < 200; i++) {
+		usleep(10000);
+		if (*lfind_addr)
+			break;
+		*lfind_addr = lfind_in(pid);
+	}
+	CU_ASSERT_NOT_EQUAL_FATAL(*lfind_addr, 0);
+	return pid;
+}
+
+static void end_sleeper(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	CU_ASSERT_EQUAL(waitpid(pid, NULL, 0), pid);
+}
+
+static struct image_process *process_of(struct images *images, pid_t pid)
+{
+	struct image_process *process;
+
+	CU_ASSERT_EQUAL_FATAL(images__process(images, pid, &process), 0);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(process->image);
+	return process;
+}
+
+static struct image *image_of(struct images *images, pid_t pid)
+{
+	return process_of(images, pid)->image;
+}
+
+/* The files are read once, and each process has its own addresses, also after it has ended. */
+static void processes_of_the_same_files_share_an_image(void)
+{
+	struct images *images = images__new(&(struct images_opts){.pid = getpid()});
+	uint64_t addrs[2];
+	uint32_t read_cnt;
+	pid_t pids[2];
+
+	for (int i = 0; i < 2; i++)
+		pids[i] = sleeper("/usr/bin/sleep", &addrs[i]);
+	CU_ASSERT_NOT_EQUAL(addrs[0], addrs[1]);
+	CU_ASSERT_STRING_EQUAL(name_at(image_of(images, pids[0]), addrs[0]), "lfind");
+	CU_ASSERT_PTR_NOT_NULL(unwinder__rule(image_of(images, pids[0])->unwinder, addrs[0]));
+	read_cnt = elf_reader_cnt();
+	CU_ASSERT_STRING_EQUAL(name_at(image_of(images, pids[1]), addrs[1]), "lfind");
+	CU_ASSERT_PTR_NOT_NULL(unwinder__rule(image_of(images, pids[1])->unwinder, addrs[1]));
+	CU_ASSERT_STRING_NOT_EQUAL(name_at(image_of(images, pids[1]), addrs[0]), "lfind");
+	CU_ASSERT_EQUAL(elf_reader_cnt(), read_cnt);
+	CU_ASSERT_PTR_EQUAL(image_of(images, pids[0]), image_of(images, pids[1]));
+	for (int i = 0; i < 2; i++)
+		end_sleeper(pids[i]);
+	for (int i = 0; i < 2; i++)
+		CU_ASSERT_STRING_EQUAL(name_at(image_of(images, pids[i]), addrs[i]), "lfind");
+	images__free(images);
+}
+
+static void copy_program(const char *path)
+{
+	char command[256];
+
+	snprintf(command, sizeof(command), "cp /usr/bin/sleep %s.new && mv %s.new %s", path, path, path);
+	CU_ASSERT_EQUAL_FATAL(system(command), 0);
+}
+
+/* A replaced file, and one that has changed since, are others. */
+static void other_files_are_no_such_image(void)
+{
+	struct images *images = images__new(&(struct images_opts){.pid = getpid()});
+	char dir[] = "/tmp/whylate-images-XXXXXX", path[64];
+	struct image *first;
+	uint64_t addr;
+	pid_t pids[4];
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/program", dir);
+	copy_program(path);
+	pids[0] = sleeper(path, &addr);
+	first = image_of(images, pids[0]);
+	pids[1] = sleeper(path, &addr);
+	CU_ASSERT_PTR_EQUAL(image_of(images, pids[1]), first);
+	CU_ASSERT_EQUAL(chmod(path, 0700), 0);
+	pids[2] = sleeper(path, &addr);
+	CU_ASSERT_PTR_NOT_EQUAL(image_of(images, pids[2]), first);
+	copy_program(path);
+	pids[3] = sleeper(path, &addr);
+	CU_ASSERT_PTR_NOT_EQUAL(image_of(images, pids[3]), first);
+	CU_ASSERT_PTR_NOT_EQUAL(image_of(images, pids[3]), image_of(images, pids[2]));
+	for (int i = 0; i < 4; i++)
+		end_sleeper(pids[i]);
+	images__free(images);
+	unlink(path);
+	rmdir(dir);
+}
+
+/* More processes than layouts: those that have to go are looked at again. */
+static void layouts_are_bounded(void)
+{
+	enum { CNT = 70 };
+	struct images *images = images__new(&(struct images_opts){.pid = getpid()});
+	struct image_process *process;
+	uint64_t addrs[CNT];
+	pid_t pids[CNT];
+
+	for (int i = 0; i < CNT; i++) {
+		pids[i] = sleeper("/usr/bin/sleep", &addrs[i]);
+		CU_ASSERT_STRING_EQUAL(name_at(image_of(images, pids[i]), addrs[i]), "lfind");
+	}
+	CU_ASSERT_EQUAL_FATAL(images__process(images, pids[0], &process), 0);
+	for (int i = 0; i < CNT; i++) {
+		CU_ASSERT_EQUAL_FATAL(images__process(images, pids[i], &process), 0);
+		CU_ASSERT(!process->image || !strcmp(name_at(process->image, addrs[i]), "lfind"));
+		end_sleeper(pids[i]);
+	}
+	images__free(images);
+}
+
 int suite_images(void)
 {
 	static const struct unit_test tests[] = {
 		{"made code is no reason not to look", made_code_is_no_reason_not_to_look},
 		{"programs that have ended have names", programs_that_have_ended_have_names},
+		{"processes of the same files share an image", processes_of_the_same_files_share_an_image},
+		{"other files are no such image", other_files_are_no_such_image},
+		{"layouts are bounded", layouts_are_bounded},
 	};
 
 	return unit_suite("images", tests, sizeof(tests) / sizeof(tests[0]));
