@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,13 +21,6 @@
 #define PROCESSES_MANY 1024
 /* Processes of which the names of JIT code are known at a time: each takes half a megabyte and more. */
 #define MADE_MAX 16
-
-static size_t heap_sz(void)
-{
-	struct mallinfo2 heap = mallinfo2();
-
-	return heap.uordblks + heap.hblkhd;
-}
 
 /* The file that the process was started from, or nearly: that of its first code. NULL: it has none. */
 static const struct target_mapping *first_code(const target_mappings *mappings)
@@ -69,6 +61,8 @@ static int open_program(struct images *images, struct image *image, pid_t pid, c
 {
 	struct program_opts opts = {.debuginfo_dir = images->opts.debuginfo_dir, .names_only = true};
 
+	if (pid != images->opts.pid || image->is_past)
+		opts.tables = images->tables;
 	return image->is_past ? program__open_mapped(pid, mappings, &opts, &image->program)
 			      : program__open(pid, &opts, &image->program);
 }
@@ -92,7 +86,8 @@ int image__new(struct images *images, pid_t pid, bool is_past, target_mappings *
 		image->dev = code->dev;
 		image->ino = code->ino;
 	}
-	err = unwinder__new(pid, mappings, &image->unwinder);
+	err = unwinder__new(pid, mappings, pid == images->opts.pid && !is_past ? NULL : images->tables,
+			    &image->unwinder);
 	if (err) {
 		free(image);
 		return err;
@@ -111,15 +106,15 @@ int image__new(struct images *images, pid_t pid, bool is_past, target_mappings *
 	return 0;
 }
 
-/* The one that was not used for longest; the target's own stays.  NULL: there is no other. */
-static struct image **oldest_other(struct images *images)
+/* The one that was not used for longest; the target's own stays, and one more.  NULL: there is no other. */
+static struct image **oldest_other(struct images *images, const struct image *but)
 {
 	struct image **oldest = NULL;
 
 	for (int i = 1; i < IMAGES_MAX; i++) {
 		struct image **place = &images->images[i];
 
-		if (*place && (!oldest || (*place)->used_ts < (*oldest)->used_ts))
+		if (*place && *place != but && (!oldest || (*place)->used_ts < (*oldest)->used_ts))
 			oldest = place;
 	}
 	return oldest;
@@ -142,44 +137,56 @@ struct image **images__room(struct images *images)
 	for (int i = 1; i < IMAGES_MAX; i++)
 		if (!images->images[i])
 			return &images->images[i];
-	place = oldest_other(images);
+	place = oldest_other(images, NULL);
 	drop_image(images, place);
 	return place;
 }
 
-static size_t others_sz(const struct images *images)
+static size_t programs_sz(const struct images *images)
 {
 	size_t sz = 0;
 
 	for (int i = 1; i < IMAGES_MAX; i++)
-		if (images->images[i])
-			sz += images->images[i]->sz;
+		if (images->images[i] && images->images[i]->program)
+			sz += program__sz(images->images[i]->program);
 	return sz;
+}
+
+/* Files without a process go before images, and those before the image itself. */
+static void make_room(struct images *images, struct image_process *process)
+{
+	struct image *image = process->image;
+	struct image **place;
+	size_t sz;
+
+	while ((sz = programs_sz(images) + file_tables__sz(images->tables)) > OTHERS_SZ_MAX) {
+		if (file_tables__drop(images->tables))
+			continue;
+		place = oldest_other(images, image);
+		if (!place) {
+			images->too_large[images->too_large_cnt % TOO_LARGE_MAX].dev = image->dev;
+			images->too_large[images->too_large_cnt++ % TOO_LARGE_MAX].ino = image->ino;
+			log_debug("the symbols of process %d take %zu MiB: its stacks are not unwound", process->pid,
+				  sz >> 20);
+			place = oldest_other(images, NULL);
+		}
+		if (!place)
+			return;
+		drop_image(images, place);
+	}
 }
 
 void images__used(struct images *images, struct image_process *process, uint64_t ts)
 {
-	struct image *image = process->image;
-	size_t now_sz;
+	uint64_t filled = programs_sz(images) + elf_reader_cnt();
 
-	image->used_ts = ts;
+	process->image->used_ts = ts;
 	if (process->layout)
 		process->layout->used_ts = ts;
-	if (image == images->images[0])
+	if (process->image == images->images[0] || filled == images->filled)
 		return;
-	/* What the heap has besides is the stack's text. */
-	if (elf_reader_cnt() == images->read_cnt)
-		return;
-	now_sz = heap_sz();
-	image->sz += now_sz > images->heap_sz ? now_sz - images->heap_sz : 0;
-	if (image->sz > OTHERS_SZ_MAX) {
-		images->too_large[images->too_large_cnt % TOO_LARGE_MAX].dev = image->dev;
-		images->too_large[images->too_large_cnt++ % TOO_LARGE_MAX].ino = image->ino;
-		log_debug("the symbols of process %d take %zu MiB: its stacks are not unwound", process->pid,
-			  image->sz >> 20);
-	}
-	while (others_sz(images) > OTHERS_SZ_MAX)
-		drop_image(images, oldest_other(images));
+	images->filled = filled;
+	make_room(images, process);
 }
 
 static bool is_its_own(const struct images *images, const struct image_process *process)
@@ -306,15 +313,11 @@ static bool may_be_python(enum runtime runtime)
 /* If it is an interpreter of Python, its frames are read from now on. */
 static void find_python(struct images *images, struct image_process *process)
 {
-	target_mappings mappings = {0};
 	int err;
 
 	if (!process->image || process->python || !may_be_python(process->image->runtime))
 		return;
-	err = target_mappings_read(process->pid, &mappings);
-	if (!err)
-		err = python__open(process->pid, &mappings, &process->python);
-	target_mappings_free(&mappings);
+	err = python__open(process->pid, unwinder__mappings(process->image->unwinder), &process->python);
 	if (!err && images->opts.python)
 		images->opts.python(images->opts.owner, process->pid, python__layout(process->python));
 	process->python_begins = err == -EAGAIN;
@@ -376,9 +379,6 @@ int images__process(struct images *images, pid_t pid, struct image_process **fou
 			return -ENOMEM;
 	}
 	*found = &images->processes.items[i];
-	if (!(*found)->image || (*found)->image != images->images[0])
-		images->heap_sz = heap_sz();
-	images->read_cnt = elf_reader_cnt();
 	if (((*found)->image && !(*found)->python_begins) || monotonic_ns() - (*found)->looked_ts < LOOK_EVERY_NS)
 		return image_process__move(*found);
 	return look_at(images, *found);
@@ -432,9 +432,14 @@ struct images *images__new(const struct images_opts *opts)
 {
 	struct images *images = calloc(1, sizeof(*images));
 
-	if (images)
-		images->opts = *opts;
-	return images;
+	if (!images)
+		return NULL;
+	images->opts = *opts;
+	images->tables = file_tables__new();
+	if (images->tables)
+		return images;
+	free(images);
+	return NULL;
 }
 
 void images__free(struct images *images)
@@ -445,6 +450,7 @@ void images__free(struct images *images)
 		image__free(images->images[i]);
 	for (int i = 0; i < LAYOUTS_MAX; i++)
 		target_mappings_free(&images->layouts[i].mappings);
+	file_tables__free(images->tables);
 	/* The receiver of interpreters may be freed by now. */
 	images->opts.python = NULL;
 	for (size_t i = 0; i < images->processes.cnt; i++)

@@ -35,7 +35,6 @@ struct image {
 	 */
 	uint64_t start, base;
 	bool is_past, has_libraries;
-	size_t sz; /* what naming its stacks has taken of the heap, about; not counted for the target's */
 };
 
 struct image_process {

@@ -9,6 +9,7 @@
 #include "session/images.h"
 
 #include "base/vec.h"
+#include "target/file_tables.h"
 
 #include <limits.h>
 
@@ -34,10 +35,10 @@ struct images {
 	struct images_opts opts;
 	struct image *images[IMAGES_MAX]; /* the target's first */
 	struct layout layouts[LAYOUTS_MAX];
+	struct file_tables *tables; /* of all but the target */
 	VEC(struct image_process) processes;
 	uint32_t made_cnt;
-	uint32_t read_cnt; /* files that had been read before the stack was unwound */
-	size_t heap_sz;    /* before that */
+	uint64_t filled; /* programs and files that had been read when memory was looked at */
 	struct {
 		uint64_t dev, ino;
 	} too_large[TOO_LARGE_MAX];

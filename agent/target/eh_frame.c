@@ -31,6 +31,11 @@ void eh_frame__free(struct eh_frame *frame)
 	free(frame);
 }
 
+size_t eh_frame__sz(const struct eh_frame *frame)
+{
+	return frame ? elf_rows_sz(&frame->rows) : 0;
+}
+
 size_t eh_frame__functions(const struct eh_frame *frame, const struct frame_function **functions)
 {
 	*functions = frame->rows.frames.items;

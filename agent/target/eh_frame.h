@@ -31,6 +31,7 @@ struct eh_frame;
  */
 struct eh_frame *eh_frame__read(int fd, bool functions_only);
 void eh_frame__free(struct eh_frame *frame);
+size_t eh_frame__sz(const struct eh_frame *frame); /* bytes that it takes; NULL: 0 */
 
 /* By address; several may begin at one address, and they may overlap. */
 size_t eh_frame__functions(const struct eh_frame *frame, const struct frame_function **functions);

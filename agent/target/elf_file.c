@@ -162,6 +162,14 @@ void elf_file__free(struct elf_file *file)
 	free(file);
 }
 
+size_t elf_file__sz(const struct elf_file *file)
+{
+	if (!file)
+		return 0;
+	return (file->functions.cnt + file->addressed.cnt) * sizeof(struct elf_function) +
+	       file->others.cnt * sizeof(struct other) + elf_rows_sz(&file->rows);
+}
+
 size_t elf_file__functions(const struct elf_file *file, const struct elf_function **functions)
 {
 	*functions = file->functions.items;

@@ -37,6 +37,7 @@ struct elf_file *elf_file__open_debug(const char *path, const struct elf_file *o
 struct elf_file *elf_file__open_packed(int fd, uint64_t off, uint64_t sz, const struct elf_file *of,
 				       uint64_t *symbols_left);
 void elf_file__free(struct elf_file *file);
+size_t elf_file__sz(const struct elf_file *file); /* bytes that it takes; NULL: 0 */
 
 /*
  * Functions of .symtab and .dynsym, sorted by name, each name once; versioned names (`foo@@V`) appear without the

@@ -7,11 +7,20 @@
 #include <stdbool.h>
 #include <string.h>
 
-void elf_rows_free(struct elf_rows *rows)
-{
+void elf_rows_free(struct elf_rows *rows){
 #define FREE(name, member, type) vec_free(&rows->member);
 	ELF_ROWS_SECTIONS(FREE)
 #undef FREE
+}
+
+size_t elf_rows_sz(const struct elf_rows *rows)
+{
+	size_t sz = sizeof(*rows);
+
+#define ELF_ROWS_ADD_SZ(name, member, type) sz += rows->member.cnt * sizeof(type);
+	ELF_ROWS_SECTIONS(ELF_ROWS_ADD_SZ)
+#undef ELF_ROWS_ADD_SZ
+	return sz;
 }
 
 void **elf_rows_section(struct elf_rows *rows, int section, size_t **cnt)

@@ -186,6 +186,8 @@ struct elf_rows {
 #undef ELF_ROWS_MEMBER
 
 void elf_rows_free(struct elf_rows *rows);
+/* Bytes that the rows take. */
+size_t elf_rows_sz(const struct elf_rows *rows);
 /* A name's bytes and a NUL behind the names that there are: where it begins, or ELF_ROWS_NO_NAME: there is no room. */
 uint32_t elf_rows_add_name(struct elf_rows *rows, const char *name, size_t len);
 /* The same of bytes that a file has, where they are a name that elf_rows_check() takes. */

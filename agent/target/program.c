@@ -191,6 +191,7 @@ static int program_new(const struct program_opts *opts, struct program **program
 		fresh->debuginfo_dir = strdup(opts->debuginfo_dir);
 	fresh->want_debuginfod = opts && opts->want_debuginfod;
 	fresh->names_only = opts && opts->names_only;
+	fresh->tables = fresh->names_only ? opts->tables : NULL;
 	if (!fresh->code || (opts && opts->debuginfo_dir && !fresh->debuginfo_dir)) {
 		program__free(fresh);
 		return -ENOMEM;
@@ -296,6 +297,11 @@ void program__free(struct program *program)
 	debug_budget__return(&program->debug_budget);
 	free(program->debuginfo_dir);
 	free(program);
+}
+
+size_t program__sz(const struct program *program)
+{
+	return sizeof(*program) + program->function_cnt * sizeof(struct function);
 }
 
 int program__refresh(struct program *program)

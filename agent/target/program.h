@@ -22,11 +22,13 @@
 
 struct program;
 struct symbols;
+struct file_tables;
 
 struct program_opts {
-	const char *debuginfo_dir; /* searched before the system's; NULL: none */
-	bool want_debuginfod;      /* ask the servers in DEBUGINFOD_URLS, where that is set */
-	bool names_only;           /* for names of addresses: tables that only probes need are not kept */
+	const char *debuginfo_dir;  /* searched before the system's; NULL: none */
+	bool want_debuginfod;       /* ask the servers in DEBUGINFOD_URLS, where that is set */
+	bool names_only;            /* for names of addresses: tables that only probes need are not kept */
+	struct file_tables *tables; /* shared with other programs of names only, outlives them; NULL: its own */
 };
 
 struct program_module {
@@ -89,6 +91,8 @@ int program__move(struct program *program, pid_t pid, const target_mappings *map
 /* Has a file been written to, or got another name, since it was read? */
 bool program__is_changed(const struct program *program);
 void program__free(struct program *program);
+/* Bytes that its functions take, without what it shares. */
+size_t program__sz(const struct program *program);
 /*
  * What has been mapped and unmapped since: new modules are appended, vanished ones marked `gone`.  The number of
  * changes, or -errno.

@@ -10,10 +10,9 @@
 #include "target/elf_file.h"
 #include "target/elf_image.h"
 #include "target/elf_relocs.h"
+#include "target/file_tables.h"
 #include "target/program.h"
 #include "target/target.h"
-
-#define SYMBOL_FILES_MAX 3 /* itself, its .gnu_debugdata, a separate debug file */
 
 enum throw_state { THROW_UNKNOWN, THROW_NEVER, THROW_PERHAPS };
 
@@ -44,6 +43,7 @@ struct module {
 	VEC(struct mapped) mapped; /* executable ranges */
 	int state;                 /* 0 not opened yet, 1 open, or why not */
 	struct elf_image *image;
+	struct file_table *table; /* has the files; NULL: they are its own */
 	struct elf_file *files[SYMBOL_FILES_MAX];
 	int debug_fd;     /* the separate debug file, until its DWARF is read; -1: none */
 	uint32_t inlines; /* see symbols__open(); 0: not opened yet, or there are none */
@@ -75,6 +75,7 @@ struct program {
 	bool linked_known;
 	char *debuginfo_dir;
 	bool want_debuginfod, names_only;
+	struct file_tables *tables;
 	struct debug_budget debug_budget;
 	VEC(struct module *) modules;
 	VEC(struct id_block) blocks;

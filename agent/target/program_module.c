@@ -13,14 +13,7 @@
 
 #define FUNCTIONS_MAX (16U << 20)
 
-struct candidate {
-	const char *name; /* NULL: none */
-	uint64_t addr, file_off, size;
-	uint8_t source; /* enum function_source */
-	bool is_ifunc, is_part;
-};
-
-typedef VEC(struct candidate) candidate_list;
+typedef VEC(struct file_function) candidate_list;
 
 /* Where the first executable segment's page went. */
 void module_bias_set(struct module *module)
@@ -43,6 +36,20 @@ void module_bias_set(struct module *module)
 	}
 }
 
+/* What was read becomes the table's; what that has already is taken from there. */
+static void files_share(struct module *module)
+{
+	struct file_table *table = module->table;
+
+	for (size_t i = 0; table && i < SYMBOL_FILES_MAX; i++) {
+		if (!table->files[i])
+			table->files[i] = module->files[i];
+		else if (module->files[i] && module->files[i] != table->files[i])
+			elf_file__free(module->files[i]);
+		module->files[i] = table->files[i];
+	}
+}
+
 int module_open(struct program *program, struct module *module)
 {
 	if (module->state)
@@ -53,9 +60,13 @@ int module_open(struct program *program, struct module *module)
 	errno = ENOMEM;
 	if (!module->image)
 		module->image = elf_image__open(module->file);
-	if (module->image) {
+	if (module->image && program->tables && !module->table)
+		module->table = file_tables__take(program->tables, module->image);
+	if (module->image && (module->table || !program->tables)) {
 		errno = ENOMEM;
-		module->files[0] = elf_file__open(module->file);
+		module->files[0] = module->table && module->table->files[0] ? module->table->files[0]
+									    : elf_file__open(module->file);
+		files_share(module);
 	}
 	if (!module->files[0] && errno == EAGAIN) {
 		module->state = 0;
@@ -88,8 +99,9 @@ void module_free(struct module *module)
 	vec_free(&module->mapped);
 	vec_free(&module->jumped_into);
 	vec_free(&module->stack_setters);
-	for (size_t i = 0; i < SYMBOL_FILES_MAX; i++)
+	for (size_t i = 0; i < SYMBOL_FILES_MAX && !module->table; i++)
 		elf_file__free(module->files[i]);
+	file_table__release(module->table);
 	elf_image__free(module->image);
 	eh_frame__free(module->frame);
 	elf_relocs__free(module->relocs);
@@ -133,6 +145,8 @@ void program__forget_tables(struct program *program)
 /* 0, also where there is none; -ENOMEM; -EAGAIN: it is not read yet. */
 static int frame_open(struct program *program, struct module *module)
 {
+	if (module->table)
+		module->frame = module->table->frame;
 	if (!module->frame)
 		module->frame = eh_frame__read(elf_image__fd(module->image), program->names_only);
 	module->has_frame = module->frame != NULL;
@@ -153,7 +167,7 @@ static int debug_files_open(struct program *program, struct module *module)
 				      .fd = &module->debug_fd,
 				      .is_late = &is_late};
 
-	if (elf_image__section(module->image, ".symtab"))
+	if (elf_image__section(module->image, ".symtab") || module->files[1] || module->files[2])
 		return 0;
 	if (program->pid)
 		snprintf(root, sizeof(root), "/proc/%d/root", program->pid);
@@ -177,12 +191,12 @@ static int named_add(struct module *module, candidate_list *candidates)
 		if (!i && elf_image__section(module->image, ".symtab"))
 			source = FUNCTION_SYMTAB;
 		for (size_t j = 0; j < cnt && !err; j++) {
-			struct candidate candidate = {.name = functions[j].name,
-						      .addr = functions[j].addr,
-						      .file_off = functions[j].file_off,
-						      .size = functions[j].size,
-						      .source = source,
-						      .is_ifunc = functions[j].is_ifunc};
+			struct file_function candidate = {.name = functions[j].name,
+							  .addr = functions[j].addr,
+							  .file_off = functions[j].file_off,
+							  .size = functions[j].size,
+							  .source = source,
+							  .is_ifunc = functions[j].is_ifunc};
 
 			candidate.is_part =
 				text_ends(functions[j].name, ".cold") || strstr(functions[j].name, ".cold.");
@@ -221,10 +235,10 @@ static int unwound_add(struct module *module, candidate_list *candidates)
 	for (size_t i = 0; i < cnt && !err; i++) {
 		const struct elf_segment *code = elf_image__code_at(module->image, functions[i].addr);
 		const struct frame_rule *rule = eh_frame__first_rule(module->frame, &functions[i]);
-		struct candidate candidate = {.addr = functions[i].addr,
-					      .size = functions[i].size,
-					      .source = FUNCTION_EH_FRAME,
-					      .is_part = begins_in_frame(rule)};
+		struct file_function candidate = {.addr = functions[i].addr,
+						  .size = functions[i].size,
+						  .source = FUNCTION_EH_FRAME,
+						  .is_part = begins_in_frame(rule)};
 
 		if (!code || functions[i].size > code->file_sz - (functions[i].addr - code->addr) ||
 		    (rule && rule->is_signal) || is_stub(module->image, functions[i].addr))
@@ -235,16 +249,16 @@ static int unwound_add(struct module *module, candidate_list *candidates)
 	return err;
 }
 
-static size_t marks_of(const struct candidate *candidate)
+static size_t marks_of(const struct file_function *candidate)
 {
 	return candidate->name ? strspn(candidate->name, "_") : 0;
 }
 
 /* By address, named ones first, and among these the name that fewer underscores begin. */
-ORDER(candidate_cmp, struct candidate, BY(a->addr, b->addr), BY(!a->name, !b->name), BY(marks_of(a), marks_of(b)),
+ORDER(candidate_cmp, struct file_function, BY(a->addr, b->addr), BY(!a->name, !b->name), BY(marks_of(a), marks_of(b)),
       BY(a->source, b->source));
 
-static int function_push(struct module *module, const struct candidate *candidate)
+static int function_push(struct module *module, const struct file_function *candidate)
 {
 	struct function function = {.public = {.module = module->public.idx,
 					       .name = candidate->name,
@@ -252,8 +266,10 @@ static int function_push(struct module *module, const struct candidate *candidat
 					       .file_off = candidate->file_off,
 					       .size = candidate->size,
 					       .source = candidate->source,
+					       .ambiguous = candidate->ambiguous,
 					       .is_part = candidate->is_part,
-					       .is_ifunc = candidate->is_ifunc}};
+					       .is_ifunc = candidate->is_ifunc,
+					       .overlaps = candidate->overlaps}};
 
 	if (!candidate->name && asprintf(&function.made_name, "%s+0x%" PRIx64, module->name, candidate->addr) < 0)
 		return -ENOMEM;
@@ -279,7 +295,7 @@ static int functions_merge(struct module *module, candidate_list *candidates)
 		return -ENOEXEC;
 	vec_sort(candidates, candidate_cmp);
 	for (size_t i = 0; i < candidates->cnt && !err;) {
-		struct candidate best = candidates->items[i];
+		struct file_function best = candidates->items[i];
 
 		for (i++; i < candidates->cnt && candidates->items[i].addr == best.addr; i++) {
 			best.is_part |= candidates->items[i].is_part;
@@ -329,34 +345,95 @@ static void overlaps_mark(struct module *module)
 	}
 }
 
-int module_functions_load(struct program *program, struct module *module)
+static void frame_close(struct program *program, struct module *module)
+{
+	if (!program->names_only)
+		return;
+	if (!module->table || module->frame != module->table->frame)
+		eh_frame__free(module->frame);
+	module->frame = NULL;
+}
+
+/* From all that tells of them. */
+static int functions_read(struct program *program, struct module *module)
 {
 	candidate_list candidates = {0};
-	int err = module_open(program, module);
+	int err = frame_open(program, module);
 
-	if (err || module->has_functions)
-		return err;
-	err = frame_open(program, module);
 	if (!err)
 		err = debug_files_open(program, module);
-	if (err)
+	files_share(module);
+	if (err) {
+		frame_close(program, module);
 		return err;
+	}
 	err = named_add(module, &candidates);
 	if (!err)
 		err = unwound_add(module, &candidates);
 	if (!err)
 		err = functions_merge(module, &candidates);
 	vec_free(&candidates);
-	vec_shrink(&module->functions);
-	if (program->names_only) {
-		eh_frame__free(module->frame);
-		module->frame = NULL;
-	}
+	frame_close(program, module);
 	for (size_t i = 0; i < SYMBOL_FILES_MAX; i++)
 		if (module->files[i])
 			elf_file__drop_by_addr(module->files[i]);
 	if (!err)
 		err = ambiguous_mark(module);
+	overlaps_mark(module);
+	return err;
+}
+
+/* For other programs that have the file. */
+static int functions_keep(const struct module *module, struct file_table *table)
+{
+	if (vec_reserve(&table->functions, module->functions.cnt))
+		return -ENOMEM;
+	for (size_t i = 0; i < module->functions.cnt; i++) {
+		const struct function *function = &module->functions.items[i];
+		const struct program_function *public = &function->public;
+
+		table->functions.items[table->functions.cnt++] =
+			(struct file_function){.name = function->made_name ? NULL : public->name,
+					       .addr = public->addr,
+					       .file_off = public->file_off,
+					       .size = public->size,
+					       .source = (uint8_t)public->source,
+					       .is_ifunc = public->is_ifunc,
+					       .is_part = public->is_part,
+					       .ambiguous = public->ambiguous,
+					       .overlaps = public->overlaps};
+	}
+	table->has_functions = true;
+	return 0;
+}
+
+static int functions_take(struct module *module, const struct file_table *table)
+{
+	int err = vec_reserve(&module->functions, table->functions.cnt);
+
+	files_share(module);
+	for (size_t i = 0; i < table->functions.cnt && !err; i++)
+		err = function_push(module, &table->functions.items[i]);
+	return err;
+}
+
+int module_functions_load(struct program *program, struct module *module)
+{
+	int err = module_open(program, module);
+	struct file_table *table = module->table;
+
+	if (err || module->has_functions)
+		return err;
+	if (table && table->has_functions) {
+		err = functions_take(module, table);
+	} else {
+		err = functions_read(program, module);
+		if (err == -EAGAIN)
+			return err;
+		if (!err && table)
+			err = functions_keep(module, table);
+	}
+	vec_shrink(&module->functions);
 	if (!err && module->functions.cnt) {
 		struct id_block block = {.first = program->function_cnt, .module = module->public.idx};
 
@@ -366,7 +443,6 @@ int module_functions_load(struct program *program, struct module *module)
 		module->state = err;
 		return err;
 	}
-	overlaps_mark(module);
 	module->first_id = program->function_cnt;
 	for (size_t i = 0; i < module->functions.cnt; i++)
 		module->functions.items[i].public.id = module->first_id + i;

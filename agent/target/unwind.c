@@ -10,8 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Rules that are kept: direct-mapped, a power of two. */
-#define RULES_CNT 4096
 /* Words that are looked at for a return address. */
 #define SCAN_WORDS 256
 
@@ -19,13 +17,6 @@
 
 /* Addresses in code of no file that were looked at: direct-mapped, a power of two. */
 #define MADE_CNT 1024
-
-/* What holds at a place in a file, wherever that is mapped. */
-struct kept_rule {
-	const struct unwind_module *module; /* NULL: of none */
-	uint64_t file_off;
-	struct unwind_rule rule;
-};
 
 struct unwinder {
 	pid_t pid;
@@ -35,7 +26,8 @@ struct unwinder {
 	target_mappings mappings;
 	VEC(struct unwind_module *) modules;
 	struct unwind_module **of_mapping; /* NULL: not opened yet */
-	struct kept_rule *rules;
+	struct file_tables *tables;
+	bool has_own_tables;
 };
 
 /* --- modules ------------------------------------------------------------------------------------------------------ */
@@ -47,7 +39,6 @@ static bool has_code_of(const struct target_mapping *mapping, const struct unwin
 	return mapping->ino ? true : module->is_vdso && !strcmp(mapping->path, VDSO);
 }
 
-/* Rules of modules that are gone go, too. */
 static void modules_sweep(struct unwinder *unwinder)
 {
 	size_t kept = 0;
@@ -60,9 +51,9 @@ static void modules_sweep(struct unwinder *unwinder)
 		else
 			unwind_module__free(module);
 	}
-	if (kept < unwinder->modules.cnt)
-		memset(unwinder->rules, 0, RULES_CNT * sizeof(*unwinder->rules));
 	unwinder->modules.cnt = kept;
+	while (unwinder->has_own_tables && file_tables__drop(unwinder->tables))
+		;
 }
 
 /* Addresses mean something else from now on. */
@@ -95,18 +86,19 @@ static int set_mappings(struct unwinder *unwinder, target_mappings *mappings)
 	return 0;
 }
 
-int unwinder__new(pid_t pid, target_mappings *mappings, struct unwinder **made)
+int unwinder__new(pid_t pid, target_mappings *mappings, struct file_tables *tables, struct unwinder **made)
 {
 	struct unwinder *unwinder = calloc(1, sizeof(*unwinder));
 	int err;
 
 	if (unwinder)
-		unwinder->rules = calloc(RULES_CNT, sizeof(*unwinder->rules));
-	if (!unwinder || !unwinder->rules) {
+		unwinder->tables = tables ?: file_tables__new();
+	if (!unwinder || !unwinder->tables) {
 		free(unwinder);
 		target_mappings_free(mappings);
 		return -ENOMEM;
 	}
+	unwinder->has_own_tables = !tables;
 	unwinder->pid = pid;
 	unwinder->mem_fd = -1;
 	err = set_mappings(unwinder, mappings);
@@ -123,7 +115,7 @@ int unwinder__open(pid_t pid, struct unwinder **unwinder)
 	target_mappings mappings = {0};
 	int err = target_mappings_read(pid, &mappings);
 
-	return err ? err : unwinder__new(pid, &mappings, unwinder);
+	return err ? err : unwinder__new(pid, &mappings, NULL, unwinder);
 }
 
 void unwinder__free(struct unwinder *unwinder)
@@ -137,7 +129,8 @@ void unwinder__free(struct unwinder *unwinder)
 	if (unwinder->mem_fd >= 0)
 		close(unwinder->mem_fd);
 	free(unwinder->of_mapping);
-	free(unwinder->rules);
+	if (unwinder->has_own_tables)
+		file_tables__free(unwinder->tables);
 	free(unwinder);
 }
 
@@ -205,10 +198,10 @@ static struct unwind_module *module_new(const struct unwinder *unwinder, const s
 	char path[PATH_MAX];
 
 	if (!strcmp(mapping->path, VDSO))
-		return unwind_module__vdso();
+		return unwind_module__vdso(unwinder->tables);
 	if (target_mapping_file(unwinder->pid, mapping, path, sizeof(path)))
 		path[0] = '\0'; /* none can be opened by that name */
-	return unwind_module__open(path);
+	return unwind_module__open(unwinder->tables, path);
 }
 
 /* NULL when out of memory. */
@@ -247,24 +240,16 @@ static const struct unwind_rule *rule_at(struct unwinder *unwinder, uint64_t add
 	struct unwind_module *module = idx < 0 ? NULL : module_of(unwinder, (size_t)idx);
 	const struct target_mapping *mapping;
 	const struct eh_frame *frame;
-	struct kept_rule *kept;
-	uint64_t file_off, file_addr;
+	uint64_t file_addr;
 	bool is_late;
 
-	if (!module)
+	frame = module ? unwind_module__frame(module, &is_late) : NULL;
+	if (!frame)
 		return NULL;
 	mapping = &unwinder->mappings.items[idx];
-	file_off = addr - mapping->start + mapping->file_off;
-	kept = &unwinder->rules[random_mix(file_off + (uintptr_t)module) & (RULES_CNT - 1)];
-	if (kept->module != module || kept->file_off != file_off) {
-		frame = unwind_module__frame(module, &is_late);
-		kept->module = is_late ? NULL : module;
-		kept->file_off = file_off;
-		kept->rule.known = false;
-		if (frame && unwind_module__addr(module, file_off, &file_addr))
-			unwind_rule__make(&kept->rule, frame, file_addr);
-	}
-	return kept->rule.known ? &kept->rule : NULL;
+	if (!unwind_module__addr(module, addr - mapping->start + mapping->file_off, &file_addr))
+		return NULL;
+	return file_tables__rule(unwinder->tables, frame, file_addr);
 }
 
 const struct unwind_rule *unwinder__rule(struct unwinder *unwinder, uint64_t addr)

@@ -9,13 +9,25 @@
 
 #define VDSO_SZ_MAX (64 * 1024)
 
-struct unwind_module *unwind_module__open(const char *path)
+/* Takes the image. */
+static struct unwind_module *module_new(struct file_tables *tables, struct elf_image *image)
 {
 	struct unwind_module *module = calloc(1, sizeof(*module));
 
-	if (module)
-		module->image = elf_image__open(path);
+	if (module && image)
+		module->table = file_tables__take(tables, image);
+	if (!module || (image && !module->table)) {
+		elf_image__free(image);
+		free(module);
+		return NULL;
+	}
+	module->image = image;
 	return module;
+}
+
+struct unwind_module *unwind_module__open(struct file_tables *tables, const char *path)
+{
+	return module_new(tables, elf_image__open(path));
 }
 
 /* Our own, as a file: its descriptor, or -1. */
@@ -43,15 +55,13 @@ static int vdso_copy(void)
 	return fd;
 }
 
-struct unwind_module *unwind_module__vdso(void)
+struct unwind_module *unwind_module__vdso(struct file_tables *tables)
 {
-	struct unwind_module *module = calloc(1, sizeof(*module));
-	int fd = module ? vdso_copy() : -1;
+	int fd = vdso_copy();
+	struct unwind_module *module = module_new(tables, fd < 0 ? NULL : elf_image__of(fd));
 
 	if (module)
 		module->is_vdso = true;
-	if (fd >= 0)
-		module->image = elf_image__of(fd);
 	return module;
 }
 
@@ -59,22 +69,22 @@ void unwind_module__free(struct unwind_module *module)
 {
 	if (!module)
 		return;
-	eh_frame__free(module->frame);
+	file_table__release(module->table);
 	elf_image__free(module->image);
 	free(module);
 }
 
 const struct eh_frame *unwind_module__frame(struct unwind_module *module, bool *is_late)
 {
+	struct file_table *table = module->table;
+
 	*is_late = false;
-	if (module->frame || module->has_no_frame)
-		return module->frame;
-	errno = ENOENT;
-	if (module->image)
-		module->frame = eh_frame__read(elf_image__fd(module->image), false);
-	*is_late = !module->frame && errno == EAGAIN;
-	module->has_no_frame = !module->frame && !*is_late;
-	return module->frame;
+	if (!table || table->frame || table->has_no_frame)
+		return table ? table->frame : NULL;
+	table->frame = eh_frame__read(elf_image__fd(module->image), false);
+	*is_late = !table->frame && errno == EAGAIN;
+	table->has_no_frame = !table->frame && !*is_late;
+	return table->frame;
 }
 
 bool unwind_module__addr(const struct unwind_module *module, uint64_t file_off, uint64_t *addr)

@@ -5,6 +5,7 @@
 
 #include "target/eh_frame.h"
 #include "target/elf_image.h"
+#include "target/file_tables.h"
 #include "target/target.h"
 
 struct unwind_module {
@@ -12,15 +13,17 @@ struct unwind_module {
 	ino_t ino;
 	bool used; /* by the mappings as they are */
 	bool is_vdso;
-	struct elf_image *image; /* NULL: it is no ELF file that can be read */
-	struct eh_frame *frame;  /* see unwind_module__frame() */
-	bool has_no_frame;
+	struct elf_image *image;  /* NULL: it is no ELF file that can be read */
+	struct file_table *table; /* has its frames; NULL: there is no image */
 };
 
-/* From a path that may lead to no ELF file: then nothing is known of the module.  NULL when out of memory. */
-struct unwind_module *unwind_module__open(const char *path);
-/* The vdso, which is the same in every process.  NULL when out of memory. */
-struct unwind_module *unwind_module__vdso(void);
+/*
+ * From a path that may lead to no ELF file: then nothing is known of the module.  Of the tables, which outlive it, it
+ * takes those of its file.  NULL when out of memory.
+ */
+struct unwind_module *unwind_module__open(struct file_tables *tables, const char *path);
+/* The same of the vdso, which is the same in every process. */
+struct unwind_module *unwind_module__vdso(struct file_tables *tables);
 void unwind_module__free(struct unwind_module *module);
 
 /* Read when it is first asked for.  NULL: there is none, or it is not read yet, see elf_reader_patience(). */

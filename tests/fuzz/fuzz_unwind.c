@@ -152,7 +152,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t sz)
 	mapping.dev = st.st_dev;
 	mapping.ino = st.st_ino;
 	mapping.path = strdup(path);
-	if (!mapping.path || vec_push(&mappings, mapping) || unwinder__new(getpid(), &mappings, &unwinder))
+	if (!mapping.path || vec_push(&mappings, mapping) || unwinder__new(getpid(), &mappings, NULL, &unwinder))
 		abort();
 	unwind(unwinder, &head, bytes, sz);
 	unwinder__free(unwinder);

@@ -192,7 +192,7 @@ static void code_without_cfi_is_guessed_at(void)
 	/* Sorted, as they are in maps. */
 	memmove(mappings.items + 1, mappings.items, (mappings.cnt - 1) * sizeof(code));
 	mappings.items[0] = code;
-	CU_ASSERT_EQUAL_FATAL(unwinder__new(getpid(), &mappings, &unwinder), 0);
+	CU_ASSERT_EQUAL_FATAL(unwinder__new(getpid(), &mappings, NULL, &unwinder), 0);
 	CU_ASSERT(unwinder__is_code(unwinder, 0x10000));
 	CU_ASSERT(!unwinder__is_code(unwinder, 0x20000));
 
@@ -285,7 +285,7 @@ static struct unwinder *unwinder_of_go(const char *path, const struct elf_file *
 	mapping.ino = stat_of.st_ino;
 	mapping.path = strdup(path);
 	CU_ASSERT_EQUAL_FATAL(vec_push(&mappings, mapping), 0);
-	CU_ASSERT_EQUAL_FATAL(unwinder__new(getpid(), &mappings, &unwinder), 0);
+	CU_ASSERT_EQUAL_FATAL(unwinder__new(getpid(), &mappings, NULL, &unwinder), 0);
 	return unwinder;
 }
 
