@@ -9,9 +9,11 @@
 #include "probe/usdt.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define MARKERS_NAME "the program's markers"
@@ -39,6 +41,29 @@ static void look_into(const char *file, struct markers *markers)
 	usdt_sites_free(&sites);
 }
 
+/* Its symbols are not read for that: most programs have no markers. */
+static void look_into_process(pid_t pid, struct markers *markers)
+{
+	target_mappings mappings = {0};
+	struct stat program = {0};
+	char file[PATH_MAX];
+
+	/* Its own link opens the executable also where map_files is closed to us. */
+	snprintf(file, sizeof(file), "/proc/%d/exe", pid);
+	if (!stat(file, &program))
+		look_into(file, markers);
+	if (target_mappings_read(pid, &mappings))
+		return;
+	for (size_t i = 0; i < mappings.cnt; i++) {
+		const struct target_mapping *mapping = &mappings.items[i];
+
+		if (mapping->exec && mapping->ino != program.st_ino &&
+		    !target_mapping_file(pid, mapping, file, sizeof(file)))
+			look_into(file, markers);
+	}
+	target_mappings_free(&mappings);
+}
+
 static int read_lines(struct recording *recording, const struct markers *markers)
 {
 	int fd = memfd_create("whylate.markers", MFD_CLOEXEC), err = 0;
@@ -62,22 +87,12 @@ int recording_find_markers(struct recording *recording)
 {
 	const struct program_opts opts = recording_program_opts(recording);
 	struct markers markers = {false};
-	int err = program__open(recording->options->pid, &opts, &recording->program);
+	int err;
 
+	look_into_process(recording->options->pid, &markers);
 	/* It can still be recorded by what it does on its sockets. */
-	if (err)
+	if (!markers.begin || !markers.end || program__open(recording->options->pid, &opts, &recording->program))
 		return 0;
-	for (uint32_t i = 0; i < program__module_cnt(recording->program); i++) {
-		const struct program_module *module = program__module(recording->program, i);
-
-		if (module && module->file)
-			look_into(module->file, &markers);
-	}
-	if (!markers.begin || !markers.end) {
-		program__free(recording->program);
-		recording->program = NULL;
-		return 0;
-	}
 	recording->symbols.marked = true;
 	err = read_lines(recording, &markers);
 	if (err) {
