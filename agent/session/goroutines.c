@@ -7,6 +7,7 @@
 #include "target/go_runtime.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Of more processes at the beginning the files would be read for too long. */
@@ -24,9 +25,9 @@ static const char *why_threads(const struct recording *recording)
 
 static void say_threads(struct recording *recording, pid_t pid, const char *why)
 {
-	if (recording->go.why)
+	if (recording->go.why[0])
 		return;
-	recording->go.why = why;
+	snprintf(recording->go.why, sizeof(recording->go.why), "%s", why);
 	recording->go.why_pid = pid;
 	if (!recording->options->quiet && recording->options->goroutines)
 		log_warn("process %d is a Go program, and its requests are those of threads, not of goroutines: %s; a "
@@ -36,13 +37,14 @@ static void say_threads(struct recording *recording, pid_t pid, const char *why)
 
 static int open_process(struct recording *recording, pid_t pid)
 {
-	const char *not_any = why_threads(recording), *why;
+	const char *not_any = why_threads(recording);
+	char why[GO_WHY_SZ];
 	struct recorded_go process = {.pid = pid};
 	target_mappings mappings = {0};
 	int err = target_mappings_read(pid, &mappings);
 
 	if (!err)
-		err = go_runtime__open(pid, &mappings, &process.go, &why);
+		err = go_runtime__open(pid, &mappings, &process.go, why);
 	target_mappings_free(&mappings);
 	if (!err && not_any) {
 		go_runtime__free(process.go);
@@ -111,7 +113,7 @@ void recording_goroutine_name(const struct recording *recording, const struct wl
 
 int recording_goroutines_write_note(struct recording *recording)
 {
-	if (!recording->go.why)
+	if (!recording->go.why[0])
 		return 0;
 	return journal__note(&recording->journal,
 			     "process %d is a Go program, and its requests are those of threads, not of goroutines: %s",

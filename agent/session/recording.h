@@ -27,6 +27,7 @@
 #include "session/stacks.h"
 #include "shard/writer.h"
 #include "target/data_names.h"
+#include "target/go_runtime.h"
 #include "target/resolve.h"
 
 /* What keeps the hooks' cost under the budget, see governor.c. */
@@ -70,7 +71,8 @@ struct recorded_go {
 
 struct recorded_goroutines {
 	VEC(struct recorded_go) processes;
-	const char *why; /* why the requests of a Go program are those of threads; NULL: there is no such program */
+	/* Why the requests of a Go program are those of threads; "": there is no such program. */
+	char why[GO_WHY_SZ];
 	pid_t why_pid;
 };
 

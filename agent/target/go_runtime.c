@@ -20,6 +20,9 @@
 /* The highest of the runtime's states of a goroutine, and the bit of a scan. */
 #define STATUS_MAX  10
 #define STATUS_SCAN 0x1000
+/* Versions of Go, 1.N, whose offsets are known without debugging information. */
+#define GO_MINOR_MIN 18
+#define GO_MINOR_MAX 24
 
 struct go_runtime {
 	struct elf_image *image;
@@ -72,6 +75,35 @@ static const char *const reasons[] = {
 };
 #define REASONS_1_18 21
 
+/* As a program that go1.26.4 has built numbers them. */
+static const char *const reasons_1_26[] = {
+	"",
+	"GC assist marking",
+	"IO wait",
+	"dumping heap",
+	"garbage collection",
+	"garbage collection scan",
+	"panicwait",
+	"GC assist wait",
+	"GC sweep wait",
+	"GC scavenge wait",
+	"finalizer wait",
+	"force gc (idle)",
+	"GOMAXPROCS updater (idle)",
+	"semacquire",
+	"sleep",
+	"chan receive (nil chan)",
+	"chan send (nil chan)",
+	"select (no cases)",
+	"select",
+	"chan receive",
+	"chan send",
+	"sync.Cond.Wait",
+	"sync.Mutex.Lock",
+	"sync.RWMutex.RLock",
+	"sync.RWMutex.Lock",
+};
+
 static uint8_t wait_of(const char *reason)
 {
 	for (uint8_t i = 0; i < WL_GO_WAIT_CNT; i++)
@@ -80,23 +112,33 @@ static uint8_t wait_of(const char *reason)
 	return WL_GO_WAIT_OTHER;
 }
 
-/* struct g as the runtime's source has it: syscallbp came in 1.23. */
+static void take_reasons(struct go_layout *layout, const char *const *names, size_t cnt)
+{
+	for (size_t i = 0; i < cnt; i++)
+		layout->waits[i] = wait_of(names[i]);
+}
+
+#define KNOWN_VERSIONS "go1.18 to go1.24, and go1.26"
+
+/* struct g as these versions have it: syscallbp came in 1.23, and the saved registers are one fewer in 1.26. */
 int go_layout_by_version(const char *version, struct go_layout *layout)
 {
 	int minor = minor_of(version);
-	size_t reason_cnt = minor < 20 ? REASONS_1_18 : sizeof(reasons) / sizeof(reasons[0]);
+	uint32_t more = minor == 23 || minor == 24 ? 8 : 0;
 
-	if (minor < 18 || minor > 24)
+	if (minor < 18 || minor == 25 || minor > 26)
 		return -ENOTSUP;
 	memset(layout, 0, sizeof(*layout));
-	layout->status = minor < 23 ? 144 : 152;
-	layout->goid = minor < 23 ? 152 : 160;
-	layout->wait_reason = minor < 23 ? 176 : 184;
+	layout->status = 144 + more;
+	layout->goid = 152 + more;
+	layout->wait_reason = 176 + more;
 	layout->start_pc = GO_NO_OFF;
 	layout->sched = 56;
-	layout->sched_sz = 56;
-	for (size_t i = 0; i < reason_cnt; i++)
-		layout->waits[i] = wait_of(reasons[i]);
+	layout->sched_sz = minor < 26 ? 56 : 48;
+	if (minor == 26)
+		take_reasons(layout, reasons_1_26, sizeof(reasons_1_26) / sizeof(reasons_1_26[0]));
+	else
+		take_reasons(layout, reasons, minor < 20 ? REASONS_1_18 : sizeof(reasons) / sizeof(reasons[0]));
 	return 0;
 }
 
@@ -278,6 +320,8 @@ static bool holds_of_process(const struct go_runtime *go, int mem_fd, bool *know
 	return true;
 }
 
+static const char other_version[] = "its version of Go is not known";
+
 static int find_layout(struct go_runtime *go, const char **why)
 {
 	struct elf_variable sched;
@@ -288,7 +332,7 @@ static int find_layout(struct go_runtime *go, const char **why)
 	*why = "what its debugging information says of goroutines cannot be";
 	if (err == -EBADMSG)
 		return -ENOTSUP;
-	*why = "it has no debugging information, and its version of Go is not known";
+	*why = other_version;
 	if (err) {
 		if (go_layout_by_version(go->functions.head.go_version, &go->layout))
 			return -ENOTSUP;
@@ -342,37 +386,53 @@ static int open_program(struct go_runtime *go, pid_t pid, const target_mappings 
 	return -ENOENT;
 }
 
-int go_runtime__open(pid_t pid, const target_mappings *mappings, struct go_runtime **go, const char **why)
+static int read_program(struct go_runtime *go, pid_t pid, const target_mappings *mappings, const char **why)
+{
+#if defined(__x86_64__)
+	const bool on_x86 = true;
+#else
+	const bool on_x86 = false;
+#endif
+	int err = open_program(go, pid, mappings);
+
+	if (err)
+		return err;
+	*why = "on this architecture they are not known";
+	if (!on_x86)
+		return -ENOTSUP;
+	*why = "it was built by a version of Go before 1.18, or one that is not known";
+	err = read_functions(go, why);
+	if (err)
+		return err;
+	*why = "its runtime has another scheduler than is known";
+	err = find_sites(go);
+	return err ? err : read_process(go, pid, why);
+}
+
+int go_runtime__open(pid_t pid, const target_mappings *mappings, struct go_runtime **go, char why[GO_WHY_SZ])
 {
 	struct go_runtime *made = calloc(1, sizeof(*made));
+	const char *text = "";
 	int err;
 
 	*go = NULL;
-	*why = "";
+	why[0] = '\0';
 	if (!made)
 		return -ENOMEM;
 	made->fd = -1;
-	err = open_program(made, pid, mappings);
-#if !defined(__x86_64__)
+	err = read_program(made, pid, mappings, &text);
 	if (!err) {
-		*why = "on this architecture they are not known";
-		err = -ENOTSUP;
-	}
-#endif
-	if (!err) {
-		*why = "it was built by a version of Go before 1.18, or one that is not known";
-		err = read_functions(made, why);
-	}
-	if (!err) {
-		*why = "its runtime has another scheduler than is known";
-		err = find_sites(made);
-	}
-	if (!err)
-		err = read_process(made, pid, why);
-	if (err)
-		go_runtime__free(made);
-	else
 		*go = made;
+		return 0;
+	}
+	if (text == other_version)
+		snprintf(why, GO_WHY_SZ,
+			 "it has no debugging information and was built by %s; without it, " KNOWN_VERSIONS
+			 " are known",
+			 made->functions.head.go_version);
+	else
+		snprintf(why, GO_WHY_SZ, "%s", text);
+	go_runtime__free(made);
 	return err;
 }
 

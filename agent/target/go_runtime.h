@@ -16,9 +16,10 @@ struct go_runtime;
 
 /*
  * Of a process by what it has mapped.  0, or -errno: -ENOENT it is no Go program, -ESRCH it has ended; -ENOTSUP its
- * goroutines cannot be told apart, for the reason in *why (static text).
+ * goroutines cannot be told apart, for the reason in `why`, which names the version where that is the reason.
  */
-int go_runtime__open(pid_t pid, const target_mappings *mappings, struct go_runtime **go, const char **why);
+#define GO_WHY_SZ 192
+int go_runtime__open(pid_t pid, const target_mappings *mappings, struct go_runtime **go, char why[GO_WHY_SZ]);
 void go_runtime__free(struct go_runtime *go); /* NULL-safe */
 const struct go_layout *go_runtime__layout(const struct go_runtime *go);
 /* Offset in the file. */
