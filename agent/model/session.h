@@ -36,6 +36,8 @@
  *   stacks_hz          user stacks were sampled so often a second on each CPU
  *   stack_records, stack_waits, stack_python  records of stacks, of ends of waits, and of Python frames of a stack,
  *                      that came out of the rings
+ *   stack_python_missed  stacks of Python interpreters without Python frames: of threads that run none, and of
+ *                      processes before their interpreter was found
  *   stacks_complete, stacks_guessed  of the stacks: those up to the beginning of the thread, those with guessed frames
  *   invocation_records, invocations_written, invocations_forgotten, invocations_impossible  where functions are probed:
  *                      records that came out of the rings: emitted = these + lost; records = written + forgotten,

@@ -22,6 +22,10 @@
 /* Processes of which the names of JIT code are known at a time: each takes half a megabyte and more. */
 #define MADE_MAX 16
 
+/* Interpreters of Python that are looked for before a stack of theirs is there, and for so long. */
+#define PYTHONS_MAX 32
+#define PYTHONS_NS  200000000ULL
+
 /* The file that the process was started from, or nearly: that of its first code. NULL: it has none. */
 static const struct target_mapping *first_code(const target_mappings *mappings)
 {
@@ -313,11 +317,17 @@ static bool may_be_python(enum runtime runtime)
 /* If it is an interpreter of Python, its frames are read from now on. */
 static void find_python(struct images *images, struct image_process *process)
 {
-	int err;
+	target_mappings own = {0};
+	int err = 0;
 
-	if (!process->image || process->python || !may_be_python(process->image->runtime))
+	if (process->python || (process->image && !may_be_python(process->image->runtime)))
 		return;
-	err = python__open(process->pid, unwinder__mappings(process->image->unwinder), &process->python);
+	if (!process->image)
+		err = target_mappings_read(process->pid, &own);
+	if (!err)
+		err = python__open(process->pid, process->image ? unwinder__mappings(process->image->unwinder) : &own,
+				   &process->python);
+	target_mappings_free(&own);
 	if (!err && images->opts.python)
 		images->opts.python(images->opts.owner, process->pid, python__layout(process->python));
 	process->python_begins = err == -EAGAIN;
@@ -335,7 +345,8 @@ static int look_at(struct images *images, struct image_process *process)
 	if (err)
 		process->image = NULL;
 	process->looked_ts = monotonic_ns();
-	find_python(images, process);
+	if (process->image)
+		find_python(images, process);
 	return err == -ENOMEM ? err : 0;
 }
 
@@ -348,6 +359,14 @@ static void drop_names(struct images *images, struct image_process *process)
 		images->opts.python(images->opts.owner, process->pid, NULL);
 	python__free(process->python);
 	process->python = NULL;
+}
+
+static bool is_known(const struct images *images, pid_t pid)
+{
+	for (size_t i = 0; i < images->processes.cnt; i++)
+		if (images->processes.items[i].pid == pid)
+			return true;
+	return false;
 }
 
 /* Those that were gone before they were looked at. */
@@ -408,6 +427,26 @@ void images__changed(struct images *images, pid_t pid)
 		drop_names(images, &images->processes.items[i]);
 		images->processes.items[i--] = images->processes.items[--images->processes.cnt];
 	}
+}
+
+int images__find_pythons(struct images *images)
+{
+	uint64_t end_ts = monotonic_ns() + PYTHONS_NS;
+	pid_t pids[PYTHONS_MAX];
+	size_t cnt = python_processes(pids, PYTHONS_MAX);
+
+	for (size_t i = 0; i < cnt && monotonic_ns() < end_ts; i++) {
+		struct image_process process = {.pid = pids[i]};
+
+		if (is_known(images, pids[i]))
+			continue;
+		find_python(images, &process);
+		if (process.python && vec_push(&images->processes, process)) {
+			drop_names(images, &process);
+			return -ENOMEM;
+		}
+	}
+	return 0;
 }
 
 struct image *images__target(const struct images *images)

@@ -70,6 +70,11 @@ int images__process(struct images *images, pid_t pid, struct image_process **pro
  * that were not used for longest: its image may be gone afterwards.
  */
 void images__used(struct images *images, struct image_process *process, uint64_t ts);
+/*
+ * Python interpreters of the host: their frames are read from now on, and not only from their first stack on.  Of a
+ * process that is met first, the stacks that are in the rings by then have none.  0 or -ENOMEM.
+ */
+int images__find_pythons(struct images *images);
 /* Its stack led nowhere: perhaps it has loaded something since it was looked at.  1: it may have; 0; -ENOMEM. */
 int images__look_again(struct images *images, struct image_process *process);
 /* The process has another program than before, or is gone. */

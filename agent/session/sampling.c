@@ -335,6 +335,7 @@ int recording_stacks_write_counts(struct recording *recording)
 		{"stack_keys_wrong", counts.wrong_keys},
 		{"stack_waits_unknown", counts.unknown},
 		{"stack_python", stacks__python_cnt(recording->stacks)},
+		{"stack_python_missed", stacks__python_missed_cnt(recording->stacks)},
 	};
 
 	for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++)
@@ -355,12 +356,10 @@ static void say_values(const struct recording *recording)
 /* Frames without names that are worth a line: fewer, and no call path lacks much. */
 #define UNNAMED_MANY 20
 
-int recording_stacks_write_note(struct recording *recording)
+static int write_made_note(struct recording *recording)
 {
 	struct stacks_made made;
 
-	if (!recording->stacks)
-		return 0;
 	stacks__made(recording->stacks, &made);
 	if (made.unnamed < UNNAMED_MANY || made.unnamed < made.named / 10)
 		return 0;
@@ -372,6 +371,26 @@ int recording_stacks_write_note(struct recording *recording)
 	return journal__note(&recording->journal,
 			     "code that the JIT compiler of process %d (%s) has made has no names in call paths: %s",
 			     made.pid, runtime_name(made.runtime), runtime_advice(made.runtime, made.has_map));
+}
+
+/* Likewise of stacks of Python processes that show the interpreter's own functions only. */
+static int write_python_note(struct recording *recording)
+{
+	uint64_t with = stacks__python_cnt(recording->stacks), without = stacks__python_missed_cnt(recording->stacks);
+
+	if (without < UNNAMED_MANY || without < with / 10)
+		return 0;
+	return journal__note(&recording->journal,
+			     "%" PRIu64 " of %" PRIu64 " stacks of Python processes have no Python functions: those of "
+			     "threads without any, and of processes that began during the recording",
+			     without, with + without);
+}
+
+int recording_stacks_write_note(struct recording *recording)
+{
+	int err = recording->stacks ? write_made_note(recording) : 0;
+
+	return err || !recording->stacks ? err : write_python_note(recording);
 }
 
 void recording_stacks_say(const struct recording *recording)

@@ -251,6 +251,8 @@ int stacks__new(const struct stacks_opts *opts, struct stacks **made)
 		      : -ENOMEM;
 	if (!err && !process->image)
 		err = -ESRCH;
+	if (!err && opts->python)
+		err = images__find_pythons(stacks->images);
 	if (err) {
 		stacks__free(stacks);
 		return err;
@@ -289,6 +291,11 @@ void stacks__counts(const struct stacks *stacks, struct stack_sample_counts *cou
 uint64_t stacks__python_cnt(const struct stacks *stacks)
 {
 	return stacks->python_cnt;
+}
+
+uint64_t stacks__python_missed_cnt(const struct stacks *stacks)
+{
+	return stacks->python_missed_cnt;
 }
 
 void stacks__made(const struct stacks *stacks, struct stacks_made *made)

@@ -72,6 +72,8 @@ void stacks__end(struct stacks *stacks);
 enum stack_beat_kind stacks__beat(const struct stacks *stacks);
 /* Records of Python frames that were taken. */
 uint64_t stacks__python_cnt(const struct stacks *stacks);
+/* Stacks of Python interpreters that came without. */
+uint64_t stacks__python_missed_cnt(const struct stacks *stacks);
 void stacks__made(const struct stacks *stacks, struct stacks_made *made);
 void stacks__counts(const struct stacks *stacks, struct stack_sample_counts *counts);
 

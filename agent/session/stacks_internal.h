@@ -27,7 +27,7 @@ struct stacks {
 	bool ended;
 	bool spins; /* the stack that was named last */
 	struct shard_row row;
-	uint64_t python_cnt;
+	uint64_t python_cnt, python_missed_cnt;
 	struct wl_python_record pythons[PYTHON_CPUS];
 	char name[NAME_SZ]; /* of a place */
 	struct unwind_regs frame_regs[VALUES_DEPTH_MAX + 1];

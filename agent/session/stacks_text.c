@@ -114,7 +114,7 @@ static uint32_t number_of(const struct stacks *stacks, const struct image *image
 static size_t hot_frames(const struct stacks *stacks, const struct image *image, const struct unwind_frame *frames,
 			 size_t cnt, struct hot_frame *hot)
 {
-	if (!stacks->opts.hot || !image->program || !images__target(stacks->images)->program)
+	if (!cnt || !stacks->opts.hot || !image->program || !images__target(stacks->images)->program)
 		return 0;
 	for (size_t i = 0; i < cnt; i++)
 		hot[i] = (struct hot_frame){
@@ -355,11 +355,13 @@ static int unwind_as_target(struct stacks *stacks, const struct wl_stack_record 
 	return *text ? 0 : -ENOMEM;
 }
 
-/* Likewise of another program: where the record says that it began. */
-static int unwind_past(struct stacks *stacks, const struct wl_stack_record *record, struct stack_text **text)
+/* Likewise of another program: where the record says that it began.  python: its interpreter, NULL: it has none. */
+static int unwind_past(struct stacks *stacks, const struct wl_stack_record *record, struct python *python,
+		       struct stack_text **text)
 {
 	struct unwind_input input = {.regs = record->regs, .stack = record->stack, .stack_sz = record->stack_sz};
-	struct image_process like = {.pid = (pid_t)record->pid, .image = images__past(stacks->images, record)};
+	struct image_process like = {
+		.pid = (pid_t)record->pid, .image = images__past(stacks->images, record), .python = python};
 	struct unwind_frame frames[UNWIND_FRAMES_MAX];
 	enum unwind_end end;
 	size_t cnt;
@@ -379,6 +381,7 @@ static int unwind_past(struct stacks *stacks, const struct wl_stack_record *reco
 int stacks__user_text(struct stacks *stacks, const struct wl_stack_record *record, struct stack_text **text,
 		      struct stack_values **values)
 {
+	static const struct unwind_frame none;
 	struct image_process *process;
 	int err;
 
@@ -391,19 +394,22 @@ int stacks__user_text(struct stacks *stacks, const struct wl_stack_record *recor
 	err = images__process(stacks->images, (pid_t)record->pid, &process);
 	if (!err && process->image)
 		images__met(process->image, record);
+	if (!err && process->python && !(record->flags & WL_STACK_PYTHON))
+		stacks->python_missed_cnt++;
 	/* It may have ended between the look at its mappings and the look at its files. */
 	if (!err && process->image && process->image->program)
 		return unwind(stacks, process, record, text, values);
 	if (!err && !process->image)
 		err = unwind_as_target(stacks, record, text, values);
 	if (!err && !*text)
-		err = unwind_past(stacks, record, text);
+		err = unwind_past(stacks, record, process->python, text);
 	if (!err && !*text && process->image)
 		err = unwind(stacks, process, record, text, values);
 	if (err || *text)
 		return err;
-	/* It has ended before its mappings could be read. */
-	*text = text_without(stacks, STACK_UNKNOWN, false);
+	/* It has ended before its mappings could be read, or its image had to make room. */
+	*text = python_of(stacks, process, record) ? text_of(stacks, process, record, &none, 0, UNWIND_NOT_KNOWN)
+						   : text_without(stacks, STACK_UNKNOWN, false);
 	return *text ? 0 : -ENOMEM;
 }
 

@@ -301,6 +301,35 @@ int python__open(pid_t pid, const target_mappings *mappings, struct python **ope
 	return 0;
 }
 
+static bool is_called_python(pid_t pid)
+{
+	char path[64], file[PATH_MAX];
+	const char *base;
+	ssize_t len;
+
+	proc_path(path, sizeof(path), "%d/exe", pid);
+	len = readlink(path, file, sizeof(file) - 1);
+	if (len <= 0)
+		return false;
+	file[len] = '\0';
+	base = strrchr(file, '/');
+	return base && !strncmp(base + 1, "python3", 7);
+}
+
+size_t python_processes(pid_t *pids, size_t max)
+{
+	DIR *dir = proc_dir(".");
+	size_t cnt = 0;
+	pid_t pid;
+
+	/* The directory has them by their numbers: those that began last come last. */
+	while (dir && max && (pid = proc_next(dir)))
+		if (is_called_python(pid))
+			pids[cnt++ % max] = pid;
+	dir_close(dir, 0);
+	return cnt < max ? cnt : max;
+}
+
 void python__free(struct python *python)
 {
 	if (!python)

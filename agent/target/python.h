@@ -31,6 +31,9 @@ bool python__is_gil(const struct python *python, uint64_t addr);
  */
 const char *python__name(struct python *python, uint64_t code);
 
+/* Processes of the host whose program is called python3…, at most `max`, those with the highest PIDs: how many. */
+size_t python_processes(pid_t *pids, size_t max);
+
 /* What a frame of the C stack is to the frames of Python code. */
 enum python_frame {
 	PYTHON_FRAME_OTHER,

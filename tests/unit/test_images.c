@@ -294,11 +294,73 @@ static void layouts_are_bounded(void)
 	images__free(images);
 }
 
+static void note_python(void *owner, pid_t pid, const struct python_layout *layout)
+{
+	if (layout)
+		*(pid_t *)owner = pid;
+}
+
+/* A process that waits for its standard input to end; 0: there is no such interpreter. */
+static pid_t start_python(int *end_fd)
+{
+	int in[2], out[2];
+	char x = 0;
+	pid_t pid;
+
+	if (pipe2(in, O_CLOEXEC) || pipe2(out, O_CLOEXEC))
+		return 0;
+	pid = fork();
+	if (!pid) {
+		dup2(in[0], STDIN_FILENO);
+		dup2(out[1], STDOUT_FILENO);
+		execlp("python3", "python3", "-S", "-E", "-c", "import os; os.write(1, b'x'); os.read(0, 1)", NULL);
+		_exit(127);
+	}
+	close(in[0]);
+	close(out[1]);
+	*end_fd = in[1];
+	if (read(out[0], &x, 1) != 1 || x != 'x')
+		x = 0;
+	close(out[0]);
+	if (x)
+		return pid;
+	close(in[1]);
+	waitpid(pid, NULL, 0);
+	return 0;
+}
+
+/* Where it keeps its frames is known before a stack of it is met, and stays so when it is met. */
+static void interpreters_are_found_before_their_stacks(void)
+{
+	int end_fd = -1;
+	pid_t pid = start_python(&end_fd), found = 0;
+	struct images *images =
+		images__new(&(struct images_opts){.pid = getpid(), .python = note_python, .owner = &found});
+	struct image_process *process;
+
+	if (!pid) {
+		printf("\n    skipped: no python3 in PATH ");
+		images__free(images);
+		return;
+	}
+	CU_ASSERT_EQUAL_FATAL(images__find_pythons(images), 0);
+	CU_ASSERT_EQUAL(found, pid);
+	found = 0;
+	CU_ASSERT_EQUAL_FATAL(images__process(images, pid, &process), 0);
+	CU_ASSERT_PTR_NOT_NULL(process->image);
+	CU_ASSERT_PTR_NOT_NULL(process->python);
+	CU_ASSERT_EQUAL(found, 0);
+	images__free(images);
+	close(end_fd);
+	CU_ASSERT_EQUAL(waitpid(pid, NULL, 0), pid);
+}
+
 int suite_images(void)
 {
 	static const struct unit_test tests[] = {
 		{"made code is no reason not to look", made_code_is_no_reason_not_to_look},
 		{"programs that have ended have names", programs_that_have_ended_have_names},
+		{"interpreters are found before their stacks", interpreters_are_found_before_their_stacks},
 		{"processes of the same files share an image", processes_of_the_same_files_share_an_image},
 		{"other files are no such image", other_files_are_no_such_image},
 		{"layouts are bounded", layouts_are_bounded},
