@@ -117,6 +117,33 @@ static void blame_runner(struct path_step *step, const struct graph_segment *seg
 	step->culprit_name = segment->by_name;
 }
 
+/*
+ * A goroutine that can run waits for the thread of another one, which may wait for a CPU itself.  Returns since when
+ * that has not changed, begin_ts at the earliest.
+ */
+static uint64_t blame_runner_of(const struct walk *walk, const struct frame *frame, struct path_step *step,
+				const struct graph_segment *segment, uint64_t begin_ts)
+{
+	const struct graph_segment *ahead;
+	size_t cnt;
+
+	blame_runner(step, segment);
+	if (frame->tid < WL_GOROUTINE_TID || segment->by_tid < WL_GOROUTINE_TID)
+		return begin_ts;
+	ahead = graph__segments(walk->graph, segment->by_tid, begin_ts, frame->at_ts, &cnt);
+	if (!cnt)
+		return begin_ts;
+	ahead += cnt - 1;
+	if (ahead->end_ts < frame->at_ts)
+		return ahead->end_ts;
+	if (state_category(ahead->state) == WL_CATEGORY_RUNQ && ahead->by_tid != frame->tid) {
+		blame_runner(step, ahead);
+		if (step->certainty < WL_CERTAINTY_INFERRED)
+			step->certainty = WL_CERTAINTY_INFERRED;
+	}
+	return ahead->begin_ts > begin_ts ? ahead->begin_ts : begin_ts;
+}
+
 int walk__push_doings(struct walk *walk, struct frame *frame, const struct graph_segment *segment, uint64_t begin_ts)
 {
 	struct path_step step = frame__step(frame, segment);
@@ -126,7 +153,7 @@ int walk__push_doings(struct walk *walk, struct frame *frame, const struct graph
 	if (!segment || segment->state == WL_STATE_UNKNOWN)
 		walk->path->flags |= PATH_GAP;
 	if (segment && step.category == WL_CATEGORY_RUNQ) {
-		blame_runner(&step, segment);
+		begin_ts = blame_runner_of(walk, frame, &step, segment, begin_ts);
 	} else if (frame->depth && !own && !is_inflicted(step.category)) {
 		step.culprit_pid = step.pid;
 		step.culprit_tid = step.tid;
@@ -163,7 +190,7 @@ int walk__push_queue(struct walk *walk, struct frame *frame, const struct graph_
 	if (segment && is_inflicted(category)) {
 		frame__set_category(frame, &step, category);
 		if (category == WL_CATEGORY_RUNQ)
-			blame_runner(&step, segment);
+			begin_ts = blame_runner_of(walk, frame, &step, segment, begin_ts);
 		return walk__push_step(walk, frame, step, begin_ts);
 	}
 	if (!segment || segment->state == WL_STATE_UNKNOWN)

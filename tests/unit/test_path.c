@@ -583,6 +583,27 @@ static void segments_without_a_sid_belong_to_the_pickup(void)
 	graph__free(graph);
 }
 
+/* A goroutine waits for the thread that another one has; what has that thread's CPU meanwhile is to blame. */
+static void a_goroutine_waits_for_a_thread_that_is_preempted(void)
+{
+	enum { FIRST = WL_GOROUTINE_TID + 1, SECOND };
+	struct graph *graph = graph__new();
+	struct graph_interval interval = fixture_interval(SID, 0, 0, 100, FIRST);
+
+	interval.end_tid = SECOND;
+	fixture_segment(graph, FIRST, 0, 10, WL_STATE_RUNNING, SID);
+	fixture_segment(graph, FIRST, 10, 15, WL_STATE_RUNNING, 0);
+	fixture_runnable(graph, FIRST, 15, 70, 0, 9, 90);
+	fixture_segment(graph, FIRST, 70, 75, WL_STATE_RUNNING, 0);
+	fixture_runnable(graph, SECOND, 10, 80, SID, FIXTURE_PID, FIRST);
+	fixture_segment(graph, SECOND, 80, 100, WL_STATE_RUNNING, SID);
+	fixture_handoff(graph, WL_HANDOFF_QUEUE, FIRST, 10, SECOND, 10, SID);
+	fixture_expect(graph, &interval, 0,
+		       "oncpu@4194305 0-10; runq@4194306<4194305 10-15; runq@4194306<90 15-70; "
+		       "runq@4194306<4194305 70-80; oncpu@4194306 80-100");
+	graph__free(graph);
+}
+
 static void an_ambiguous_edge_taints_what_is_behind_it(void)
 {
 	struct graph *graph = graph__new();
@@ -863,6 +884,7 @@ int suite_path(void)
 		{"a new thread is followed to its parent", a_new_thread_is_followed_to_its_parent},
 		{"a moved interval without an edge is inferred", a_moved_interval_without_an_edge_is_inferred},
 		{"segments without a sid belong to the pick-up", segments_without_a_sid_belong_to_the_pickup},
+		{"a goroutine waits for a thread that is preempted", a_goroutine_waits_for_a_thread_that_is_preempted},
 		{"an ambiguous edge taints what is behind it", an_ambiguous_edge_taints_what_is_behind_it},
 		{"a recording that begins or ends meanwhile says so",
 		 a_recording_that_begins_or_ends_meanwhile_says_so},
