@@ -473,8 +473,8 @@ static int walk_on(struct walk *walk, struct frame *frame)
 		return walk_loop(walk, frame, segment, begin_ts);
 	if (state_is_blocked(segment->state))
 		return walk_blocked(walk, frame, segment);
-	/* A segment without a sid is the interval's own from the pick-up on. */
-	if (own && !segment->sid && begin_ts < walk->interval->pickup_ts)
+	/* Without a sid it is the interval's own from the pick-up on; before, that of who is to read an answer. */
+	if (own && !segment->sid && begin_ts < walk->interval->pickup_ts && frame->at_ts > walk->interval->pickup_ts)
 		begin_ts = walk->interval->pickup_ts;
 	return walk__push_doings(walk, frame, segment, begin_ts);
 }

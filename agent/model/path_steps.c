@@ -117,6 +117,23 @@ static void blame_runner(struct path_step *step, const struct graph_segment *seg
 	step->culprit_name = segment->by_name;
 }
 
+/* Segments of the goroutine ahead that are looked at for one wait: a goroutine may wait for seconds. */
+#define AHEAD_MAX 64
+
+/* What has the CPU that the goroutine ahead needs. */
+static const struct graph_segment *runner_ahead(const struct frame *frame, const struct graph_segment *wait,
+						const struct graph_segment *ahead)
+{
+	bool waits = state_category(ahead->state) == WL_CATEGORY_RUNQ && ahead->by_tid != frame->tid;
+
+	return waits ? ahead : wait;
+}
+
+static bool same_runner(const struct graph_segment *a, const struct graph_segment *b)
+{
+	return a->by_pid == b->by_pid && a->by_tid == b->by_tid && a->by_name == b->by_name;
+}
+
 /*
  * A goroutine that can run waits for the thread of another one, which may wait for a CPU itself.  Returns since when
  * that has not changed, begin_ts at the earliest.
@@ -124,24 +141,28 @@ static void blame_runner(struct path_step *step, const struct graph_segment *seg
 static uint64_t blame_runner_of(const struct walk *walk, const struct frame *frame, struct path_step *step,
 				const struct graph_segment *segment, uint64_t begin_ts)
 {
-	const struct graph_segment *ahead;
-	size_t cnt;
+	const struct graph_segment *ahead, *runner = segment;
+	size_t cnt, at;
 
 	blame_runner(step, segment);
 	if (frame->tid < WL_GOROUTINE_TID || segment->by_tid < WL_GOROUTINE_TID)
 		return begin_ts;
 	ahead = graph__segments(walk->graph, segment->by_tid, begin_ts, frame->at_ts, &cnt);
-	if (!cnt)
+	if (!cnt || cnt > AHEAD_MAX)
 		return begin_ts;
-	ahead += cnt - 1;
-	if (ahead->end_ts < frame->at_ts)
-		return ahead->end_ts;
-	if (state_category(ahead->state) == WL_CATEGORY_RUNQ && ahead->by_tid != frame->tid) {
-		blame_runner(step, ahead);
+	if (ahead[cnt - 1].end_ts >= frame->at_ts)
+		runner = runner_ahead(frame, segment, &ahead[cnt - 1]);
+	for (at = cnt; at && same_runner(runner, runner_ahead(frame, segment, &ahead[at - 1])); at--)
+		;
+	if (runner != segment) {
+		blame_runner(step, runner);
 		if (step->certainty < WL_CERTAINTY_INFERRED)
 			step->certainty = WL_CERTAINTY_INFERRED;
 	}
-	return ahead->begin_ts > begin_ts ? ahead->begin_ts : begin_ts;
+	if (!at || ahead[at - 1].end_ts <= begin_ts)
+		return begin_ts;
+	/* Segments may overlap by a tie of clocks: the time before the last look is always less. */
+	return at < cnt && ahead[at].begin_ts < ahead[at - 1].end_ts ? ahead[at].begin_ts : ahead[at - 1].end_ts;
 }
 
 int walk__push_doings(struct walk *walk, struct frame *frame, const struct graph_segment *segment, uint64_t begin_ts)

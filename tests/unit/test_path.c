@@ -595,12 +595,34 @@ static void a_goroutine_waits_for_a_thread_that_is_preempted(void)
 	fixture_segment(graph, FIRST, 10, 15, WL_STATE_RUNNING, 0);
 	fixture_runnable(graph, FIRST, 15, 70, 0, 9, 90);
 	fixture_segment(graph, FIRST, 70, 75, WL_STATE_RUNNING, 0);
+	fixture_segment(graph, FIRST, 75, 80, WL_STATE_RUNNING, 0);
+	fixture_segment(graph, FIRST, 80, 80, WL_STATE_RUNNING, 0);
 	fixture_runnable(graph, SECOND, 10, 80, SID, FIXTURE_PID, FIRST);
 	fixture_segment(graph, SECOND, 80, 100, WL_STATE_RUNNING, SID);
 	fixture_handoff(graph, WL_HANDOFF_QUEUE, FIRST, 10, SECOND, 10, SID);
 	fixture_expect(graph, &interval, 0,
 		       "oncpu@4194305 0-10; runq@4194306<4194305 10-15; runq@4194306<90 15-70; "
 		       "runq@4194306<4194305 70-80; oncpu@4194306 80-100");
+	graph__free(graph);
+}
+
+/* The goroutine that reads the answer waits for a thread since before the pickup, and until after it. */
+static void a_goroutine_waits_to_read_an_answer_across_the_pickup(void)
+{
+	enum { FIRST = WL_GOROUTINE_TID + 1, SECOND };
+	struct graph *graph = graph__new();
+	struct graph_interval interval = fixture_interval(SID, 0, 30, 100, FIRST);
+
+	interval.end_tid = SECOND;
+	fixture_segment(graph, SECOND, 0, 20, WL_STATE_BLOCKED_NET, 0);
+	fixture_wakeup(graph, SECOND, 20, 0);
+	fixture_runnable(graph, SECOND, 20, 60, 0, 9, 90);
+	fixture_segment(graph, SECOND, 60, 100, WL_STATE_RUNNING, SID);
+	fixture_segment(graph, 7, 0, 15, WL_STATE_RUNNING, 0);
+	fixture_handoff(graph, WL_HANDOFF_SOCKET, 7, 15, SECOND, 60, 0);
+	fixture_expect(graph, &interval, 0,
+		       "io.net@7<7 0-15; io.net@4194306 15-20; runq@4194306<90 20-60; "
+		       "oncpu@4194306 60-100");
 	graph__free(graph);
 }
 
@@ -885,6 +907,8 @@ int suite_path(void)
 		{"a moved interval without an edge is inferred", a_moved_interval_without_an_edge_is_inferred},
 		{"segments without a sid belong to the pick-up", segments_without_a_sid_belong_to_the_pickup},
 		{"a goroutine waits for a thread that is preempted", a_goroutine_waits_for_a_thread_that_is_preempted},
+		{"a goroutine waits to read an answer across the pickup",
+		 a_goroutine_waits_to_read_an_answer_across_the_pickup},
 		{"an ambiguous edge taints what is behind it", an_ambiguous_edge_taints_what_is_behind_it},
 		{"a recording that begins or ends meanwhile says so",
 		 a_recording_that_begins_or_ends_meanwhile_says_so},
