@@ -42,18 +42,22 @@ static struct layout *oldest_layout(struct images *images)
 /* A place for another one of so many mappings. */
 static struct layout *room_for_layout(struct images *images, size_t mapping_cnt)
 {
-	struct layout *room = NULL;
+	struct layout *room = &images->layouts[0], *oldest;
 	size_t cnt = 0;
 
 	for (int i = 0; i < LAYOUTS_MAX; i++) {
-		cnt += images->layouts[i].mappings.cnt;
-		if (!images->layouts[i].image)
-			room = &images->layouts[i];
+		struct layout *layout = &images->layouts[i];
+
+		cnt += layout->mappings.cnt;
+		if (room->image && (!layout->image || layout->used_ts < room->used_ts))
+			room = layout;
 	}
-	while (!room || (cnt && cnt + mapping_cnt > MAPPINGS_MAX)) {
-		room = oldest_layout(images);
-		cnt -= room->mappings.cnt;
+	cnt -= room->mappings.cnt;
+	if (room->image)
 		drop_layout(images, room);
+	while (cnt && cnt + mapping_cnt > MAPPINGS_MAX && (oldest = oldest_layout(images))) {
+		cnt -= oldest->mappings.cnt;
+		drop_layout(images, oldest);
 	}
 	return room;
 }
