@@ -10,9 +10,11 @@
 
 /* The upper limit, at 97.5 %, of a Poisson count of which none was seen. */
 #define UNMET_WINDOWS 3.69
-/* The interval of the p99: replicates for each latency that may be its end, and how close its ends are looked for. */
-#define P99_REPLICATES 200
-#define P99_PRECISION  0.005
+/* The interval of a quantile: replicates for each latency that may be its end, and how close its ends are looked for.
+ */
+#define QUANTILE_REPLICATES 200
+#define QUANTILE_PRECISION  0.005
+#define P999_ROWS_MIN       5
 
 /* LEVEL_BEYOND: of a latency that is being tried. */
 enum level_sum { LEVEL_W, LEVEL_L, LEVEL_OVER, LEVEL_BEYOND = LEVEL_OVER + LEVELS_OVER, LEVEL_SUM_CNT };
@@ -169,7 +171,7 @@ static void fill(struct report *report, struct levels_work *work)
 static struct ci share_beyond(struct levels_work *work, const struct share_rows *rows, double ns,
 			      const struct report *report)
 {
-	uint32_t replicate_cnt = work->replicate_cnt < P99_REPLICATES ? work->replicate_cnt : P99_REPLICATES;
+	uint32_t replicate_cnt = work->replicate_cnt < QUANTILE_REPLICATES ? work->replicate_cnt : QUANTILE_REPLICATES;
 	double all = 0;
 
 	for (size_t b = 0; b < work->blocks.cnt; b++) {
@@ -184,22 +186,60 @@ static struct ci share_beyond(struct levels_work *work, const struct share_rows 
 			report->dataset->censored_weight, 1);
 }
 
-/* The latency that one in a hundred may exceed at least or at most, between these, as far as the intervals tell. */
-static double end_of_p99(struct levels_work *work, const struct share_rows *rows, const struct report *report,
-			 double from_ns, double to_ns, bool upper)
+/* A latency, and which share of requests exceeds it. */
+struct quantile {
+	double ns, beyond;
+};
+
+/* The latency that so many may exceed at least or at most, between these, as far as the intervals tell. */
+static double end_of(const struct quantile *quantile, struct levels_work *work, const struct share_rows *rows,
+		     const struct report *report, bool upper)
 {
-	while (to_ns - from_ns > P99_PRECISION * to_ns) {
+	double from_ns = upper ? quantile->ns : 0, to_ns = upper ? report->latency.max_ns : quantile->ns;
+
+	while (to_ns - from_ns > QUANTILE_PRECISION * to_ns) {
 		double ns = (from_ns + to_ns) / 2;
 		struct ci ci = share_beyond(work, rows, ns, report);
 
 		if (isnan(ci.lo))
 			return NAN;
-		if ((upper ? ci.hi : ci.lo) > 0.01)
+		if ((upper ? ci.hi : ci.lo) > quantile->beyond)
 			from_ns = ns;
 		else
 			to_ns = ns;
 	}
 	return to_ns;
+}
+
+/* Beyond the longest latency that was met nothing can be said, and the p99.9 of few requests is that one. */
+static size_t rows_from(const struct share_rows *rows, double ns)
+{
+	size_t cnt = 0;
+
+	for (size_t i = 0; i < rows->row_cnt; i++)
+		cnt += (double)rows->latency_ns[i] >= ns;
+	return cnt;
+}
+
+static void fill_quantiles(struct report *report, struct levels_work *work, const struct share_rows *rows)
+{
+	const struct latency_summary *latency = &report->latency;
+	struct levels *levels = &report->levels;
+	const struct {
+		struct quantile quantile;
+		struct ci *ci;
+	} quantiles[] = {
+		{{latency->p50_ns, 0.5}, &levels->p50_ci},
+		{{latency->p90_ns, 0.1}, &levels->p90_ci},
+		{{latency->p99_ns, 0.01}, &levels->p99_ci},
+		{{latency->p999_ns, 0.001}, &levels->p999_ci},
+	};
+
+	for (size_t i = 0; i < sizeof(quantiles) / sizeof(quantiles[0]); i++)
+		*quantiles[i].ci = (struct ci){end_of(&quantiles[i].quantile, work, rows, report, false),
+					       end_of(&quantiles[i].quantile, work, rows, report, true)};
+	if (rows_from(rows, latency->p999_ns) < P999_ROWS_MIN)
+		levels->p999_ci = (struct ci){NAN, NAN};
 }
 
 int levels_make(struct report *report, const struct share_rows *rows, const struct report_opts *opts)
@@ -216,13 +256,9 @@ int levels_make(struct report *report, const struct share_rows *rows, const stru
 	work.more = calloc(work.replicate_cnt, sizeof(*work.more));
 	err = work.sums && work.values && work.more ? draw(&work, opts->seed) : -ENOMEM;
 	if (!err) {
-		const struct latency_summary *latency = &report->latency;
-
 		sum_blocks(&work, rows);
 		fill(report, &work);
-		report->levels.p99_ci =
-			(struct ci){end_of_p99(&work, rows, report, 0, latency->p99_ns, false),
-				    end_of_p99(&work, rows, report, latency->p99_ns, latency->max_ns, true)};
+		fill_quantiles(report, &work, rows);
 	}
 	free(work.values);
 	free(work.more);

@@ -26,7 +26,7 @@ struct latency_summary {
 #define LEVELS_OVER_FIRST_NS 10000
 
 struct levels {
-	struct ci seen_ci, mean_ci, p99_ci;
+	struct ci seen_ci, mean_ci, p50_ci, p90_ci, p99_ci, p999_ci;
 	struct level_over {
 		uint64_t ns;
 		double share; /* of the requests that took longer */

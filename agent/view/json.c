@@ -56,7 +56,10 @@ static void put_latency(struct json_doc *doc, struct json_object *root, const st
 	put_rounded(doc, latency, "p999_ns", from->p999_ns);
 	put_rounded(doc, latency, "max_ns", from->max_ns);
 	put_ci(doc, latency, "mean_ci", report->dataset->row_cnt ? report->levels.mean_ci : none);
+	put_ci(doc, latency, "p50_ci", report->dataset->row_cnt ? report->levels.p50_ci : none);
+	put_ci(doc, latency, "p90_ci", report->dataset->row_cnt ? report->levels.p90_ci : none);
 	put_ci(doc, latency, "p99_ci", report->dataset->row_cnt ? report->levels.p99_ci : none);
+	put_ci(doc, latency, "p999_ci", report->dataset->row_cnt ? report->levels.p999_ci : none);
 	over = put_array(doc, latency, "over");
 	for (size_t i = 0; i < LEVELS_OVER && report->dataset->row_cnt; i++) {
 		struct json_object *line = append_object(doc, over);

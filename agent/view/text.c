@@ -124,6 +124,9 @@ static void print_header(struct page *page, const struct report *report)
 	page__end_line(page);
 }
 
+/* An interval that reaches no farther than this part of the figure is left out of it, but of the mean and the p99. */
+#define NEAR_SHARE 0.1
+
 /* Of a duration, estimated from windows. */
 static void print_interval(struct page *page, struct ci ci)
 {
@@ -136,6 +139,11 @@ static void print_interval(struct page *page, struct ci ci)
 	page__chunk(page, chunk, 9);
 }
 
+static bool is_wide(struct ci ci, double ns)
+{
+	return fmax(ns - ci.lo, ci.hi - ns) > NEAR_SHARE * ns;
+}
+
 static void print_latency(struct page *page, const struct report *report)
 {
 	const struct latency_summary *latency = &report->latency;
@@ -143,13 +151,14 @@ static void print_latency(struct page *page, const struct report *report)
 		const char *name;
 		double ns;
 		const struct ci *ci;
+		bool always;
 	} parts[] = {
-		{"mean", latency->mean_ns, &report->levels.mean_ci},
-		{"p50", latency->p50_ns, NULL},
-		{"p90", latency->p90_ns, NULL},
-		{"p99", latency->p99_ns, &report->levels.p99_ci},
-		{"p99.9", latency->p999_ns, NULL},
-		{"max", latency->max_ns, NULL},
+		{"mean", latency->mean_ns, &report->levels.mean_ci, true},
+		{"p50", latency->p50_ns, &report->levels.p50_ci, false},
+		{"p90", latency->p90_ns, &report->levels.p90_ci, false},
+		{"p99", latency->p99_ns, &report->levels.p99_ci, true},
+		{"p99.9", latency->p999_ns, &report->levels.p999_ci, false},
+		{"max", latency->max_ns, NULL, false},
 	};
 	char text[FORMAT_SZ], chunk[2 * FORMAT_SZ];
 
@@ -159,7 +168,8 @@ static void print_latency(struct page *page, const struct report *report)
 		view_duration(text, sizeof(text), parts[i].ns);
 		snprintf(chunk, sizeof(chunk), "%s %s", parts[i].name, text);
 		page__chunk(page, chunk, 9);
-		if (parts[i].ci && report->dataset->window_cnt)
+		if (parts[i].ci && report->dataset->window_cnt &&
+		    (parts[i].always || is_wide(*parts[i].ci, parts[i].ns)))
 			print_interval(page, *parts[i].ci);
 	}
 	page__put(page, "  ");

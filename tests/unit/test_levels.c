@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The interval of the p99 against a truth that is known. */
+/* The intervals of quantiles against a truth that is known. */
 #include "test_analysis_fixture.h"
 #include "unit.h"
 
 #include "analysis/levels.h"
 #include "analysis/stats.h"
 
+#include <math.h>
 #include <string.h>
 
 #define US 1000ULL
@@ -38,7 +39,12 @@ static void draw(struct sample *sample, double windows_slow, double requests_slo
 	}
 }
 
-static struct ci p99_of(const struct sample *sample, uint64_t seed, double *p99_ns)
+static bool is_in(struct ci ci, double ns)
+{
+	return ci.lo <= ns && ns <= ci.hi;
+}
+
+static struct levels levels_of(const struct sample *sample, uint64_t seed, struct latency_summary *latency)
 {
 	struct dataset dataset = {.window_cnt = WINDOW_CNT, .intervals_seen = ROW_CNT};
 	const struct share_rows rows = {.row_cnt = ROW_CNT,
@@ -53,9 +59,21 @@ static struct ci p99_of(const struct sample *sample, uint64_t seed, double *p99_
 	stats_summarize(&report.latency, &order);
 	stats_order__free(&order);
 	CU_ASSERT_EQUAL_FATAL(levels_make(&report, &rows, &opts), 0);
-	*p99_ns = report.latency.p99_ns;
-	CU_ASSERT(report.levels.p99_ci.lo <= *p99_ns && *p99_ns <= report.levels.p99_ci.hi);
-	return report.levels.p99_ci;
+	CU_ASSERT(is_in(report.levels.p50_ci, report.latency.p50_ns));
+	CU_ASSERT(is_in(report.levels.p90_ci, report.latency.p90_ns));
+	CU_ASSERT(is_in(report.levels.p99_ci, report.latency.p99_ns));
+	CU_ASSERT(isnan(report.levels.p999_ci.lo) || is_in(report.levels.p999_ci, report.latency.p999_ns));
+	*latency = report.latency;
+	return report.levels;
+}
+
+static struct ci p99_of(const struct sample *sample, uint64_t seed, double *p99_ns)
+{
+	struct latency_summary latency;
+	struct levels levels = levels_of(sample, seed, &latency);
+
+	*p99_ns = latency.p99_ns;
+	return levels.p99_ci;
 }
 
 /* One and a half of a hundred requests take 16 ms, half of one in the other case: four windows or one meet any. */
@@ -95,11 +113,38 @@ static void it_is_short_where_all_is_alike(void)
 	CU_ASSERT(ci.lo > 145 * US && ci.hi < 150 * US);
 }
 
+/*
+ * A server that stands still now and then: in a quarter of the windows every second request takes 16 ms, an eighth of
+ * all.  Of few windows the p90 is either one or the other, and its interval says so; the median of all is short.
+ */
+static void a_p90_of_few_windows_is_not_sure(void)
+{
+	static struct sample sample;
+	uint64_t state = 9;
+	int covered = 0, covered_p50 = 0, wrong = 0;
+
+	for (uint64_t run = 0; run < RUNS; run++) {
+		struct latency_summary latency;
+		struct levels levels;
+
+		draw(&sample, 25, 50, &state);
+		levels = levels_of(&sample, run, &latency);
+		wrong += latency.p90_ns < 15 * MS;
+		covered += is_in(levels.p90_ci, 16 * MS);
+		/* Of the seven eighths that are drawn from 50 to 150 us, four sevenths are below the median. */
+		covered_p50 += is_in(levels.p50_ci, 107.1 * US);
+	}
+	CU_ASSERT(wrong > 10);
+	CU_ASSERT(covered >= 90);
+	CU_ASSERT(covered_p50 >= 90);
+}
+
 int suite_levels(void)
 {
 	static const struct unit_test tests[] = {
 		{"its interval tells how few episodes were met", its_interval_tells_how_few_episodes_were_met},
 		{"it is short where all is alike", it_is_short_where_all_is_alike},
+		{"a p90 of few windows is not sure", a_p90_of_few_windows_is_not_sure},
 	};
 
 	return unit_suite("levels", tests, sizeof(tests) / sizeof(tests[0]));
