@@ -297,6 +297,11 @@ static void walk(struct root_split *split, struct tree *tree, uint32_t node, uin
 			if (!is_entry(tree, node, child) && is_apart(tree, node, child))
 				apart[cnt++] = child;
 	}
+	/* What is left besides is no cause without a name if most of it is in one child. */
+	child = cnt && cnt < ROOT_BRANCHES_MAX ? largest_child(tree, node) : 0;
+	if (child && !is_apart(tree, node, child) && !is_entry(tree, node, child) &&
+	    difference(tree, child) >= SHOWN_SHARE * difference(tree, node))
+		apart[cnt++] = child;
 	for (size_t i = 0; i < cnt; i++)
 		walk(split, tree, apart[i], node, depth + 1);
 	if (cnt || split->cnt == ROOT_BRANCHES_MAX)

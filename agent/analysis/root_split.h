@@ -5,8 +5,9 @@
  * In the calling-context tree of late − typical time, the walk goes from the root to the child that holds 90 % of its
  * parent's difference, or as much as so few samples can tell from it, as long as there is one.  Where there is none,
  * children that were met in different units (a unit: one thread's work for one request) are causes of their own, and
- * the walk goes on in each of them; children that share their units are parts of one cause, and the walk ends. Upwards,
- * a branch extends as far as it stays clear of what typical intervals do.
+ * the walk goes on in each of them, and in a child that holds most of the difference besides; children that share their
+ * units are parts of one cause, and the walk ends.  Upwards, a branch extends as far as it stays clear of what typical
+ * intervals do.
  */
 #ifndef WHYLATE_ANALYSIS_ROOT_SPLIT_H
 #define WHYLATE_ANALYSIS_ROOT_SPLIT_H

@@ -28,9 +28,9 @@ static const struct {
 };
 
 static const struct {
-	const char *name, *meaning;
+	const char *name;
 } certainties[] = {
-#define CERTAINTY(id, name, meaning) {name, meaning},
+#define CERTAINTY(id, name, meaning) {name},
 #include <whylate/certainty.def>
 };
 
@@ -90,7 +90,6 @@ bool context_has_waker(enum wl_context context)
 
 BY_NAME(context, CONTEXT, contexts)
 TEXT_OF(certainty, CERTAINTY, certainties, name)
-TEXT_OF(certainty, CERTAINTY, certainties, meaning)
 BY_NAME(certainty, CERTAINTY, certainties)
 TEXT_OF(handoff, HANDOFF, handoffs, name)
 TEXT_OF(handoff, HANDOFF, handoffs, what)

@@ -22,7 +22,6 @@ const char *context_name(enum wl_context context);
 bool context_has_waker(enum wl_context context);
 int context_by_name(const char *name);
 const char *certainty_name(enum wl_certainty certainty);
-const char *certainty_meaning(enum wl_certainty certainty);
 int certainty_by_name(const char *name);
 const char *handoff_name(enum wl_handoff handoff);
 /* "data in a pipe": what its receiver waited for. */

@@ -110,14 +110,6 @@ int unwinder__new(pid_t pid, target_mappings *mappings, struct file_tables *tabl
 	return 0;
 }
 
-int unwinder__open(pid_t pid, struct unwinder **unwinder)
-{
-	target_mappings mappings = {0};
-	int err = target_mappings_read(pid, &mappings);
-
-	return err ? err : unwinder__new(pid, &mappings, NULL, unwinder);
-}
-
 void unwinder__free(struct unwinder *unwinder)
 {
 	if (!unwinder)

@@ -59,12 +59,10 @@ struct unwind_input {
 struct unwinder;
 struct file_tables;
 
-/* Of a process as it is mapped now: 0, -ENOMEM, -ESRCH. */
-int unwinder__open(pid_t pid, struct unwinder **unwinder);
 /*
  * Of given mappings, whose files are opened as `pid` sees them (target_mapping_file()) when they are first needed.  The
  * mappings become the unwinder's, also on failure.  Unwinders may share the tables, which outlive them; NULL: it has
- * its own.
+ * its own.  0 or -errno.
  */
 int unwinder__new(pid_t pid, target_mappings *mappings, struct file_tables *tables, struct unwinder **unwinder);
 void unwinder__free(struct unwinder *unwinder); /* NULL-safe */

@@ -114,6 +114,9 @@ const char *words_advice(const struct report *report, const struct cause *cause)
 	case ROOT_FULL_MACHINE:
 		return "more CPUs, or less work on this machine";
 	default:
+		if (cause->category == WL_CATEGORY_IO_NET)
+			return "its steps (whylate explain): a timer of the program's own may have ended it, or a "
+			       "process that was not followed yet";
 		return "`whylate doctor` lists what this kernel cannot measure";
 	}
 }

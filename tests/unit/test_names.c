@@ -41,10 +41,8 @@ static void every_word_of_an_edge_leads_back(void)
 		CU_ASSERT_EQUAL(state_by_name(state_name(i)), i);
 	for (int i = 0; i < WL_CONTEXT_CNT; i++)
 		CU_ASSERT_EQUAL(context_by_name(context_name(i)), i);
-	for (int i = 0; i < WL_CERTAINTY_CNT; i++) {
+	for (int i = 0; i < WL_CERTAINTY_CNT; i++)
 		CU_ASSERT_EQUAL(certainty_by_name(certainty_name(i)), i);
-		CU_ASSERT(strlen(certainty_meaning(i)) > 0);
-	}
 	for (int i = 0; i < WL_HANDOFF_CNT; i++) {
 		CU_ASSERT_EQUAL(handoff_by_name(handoff_name(i)), i);
 		CU_ASSERT(strlen(handoff_what(i)) > 0);

@@ -1672,6 +1672,48 @@ static void what_is_called_from_anywhere_is_one_root(void)
 					      "clone3;?guess_d;merge", "clone3;[jit]+0x1000"});
 }
 
+/*
+ * A program for each late request, and of every fifth nobody knows what main() was called by: those are a cause of
+ * their own, and what the others do has a name as well, though they share their requests with the loading.
+ */
+static void put_program(struct loop *loop, uint64_t ts, uint64_t ns, bool is_guessed)
+{
+	for (uint64_t at = 500 * US; at < ns; at += MS)
+		put_tick(loop, ts + at,
+			 is_guessed        ? "?_start;main;merge"
+			 : at / MS % 5 > 0 ? "_start;main;merge"
+					   : "[kernel];load");
+}
+
+static void most_of_what_is_left_has_a_name(void)
+{
+	struct loop *loop = calloc(1, sizeof(*loop));
+	const struct report *report;
+	struct found found;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(loop);
+	loop->tick_ns = MS;
+	test_dir__make(&found.dir);
+	row_writer_open(&loop->to, found.dir.path, "host", 0x99, SERVER);
+	row_put_thread(&loop->to, SERVER, SERVER, "server");
+	for (uint64_t k = 1; k <= 400; k++) {
+		uint64_t ts = k * 20 * MS, ns = k % 10 ? 100 * US : 10 * MS;
+
+		row_put_segment(&loop->to, SERVER, ts, ts + ns, "running", k);
+		put_program(loop, ts, ns, k % 50 == 0);
+		row_put_interval(&loop->to, k, SERVER, "tcp:80", ts, ts + ns, 0, 0);
+	}
+	row_writer_close(&loop->to);
+	found_make(&found, 0.95);
+	report = &found.findings.report;
+	check_account(report);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(report->causes[0].function);
+	CU_ASSERT_STRING_EQUAL(report->causes[0].function, "merge");
+	CU_ASSERT(report->causes[0].share > 0.6);
+	found_free(&found);
+	free(loop);
+}
+
 /* A third of the late requests began before they could be read: with the same call path as the others they are of one
  * root. */
 static void requests_whose_type_was_not_seen_share_a_line(void)
@@ -1764,6 +1806,7 @@ int suite_roots(void)
 		{"a function and what it calls are one root", a_function_and_what_it_calls_are_one_root},
 		{"what begins in two places is one root", what_begins_in_two_places_is_one_root},
 		{"what is called from anywhere is one root", what_is_called_from_anywhere_is_one_root},
+		{"most of what is left has a name", most_of_what_is_left_has_a_name},
 		{"what goes with a root is of its gain", what_goes_with_a_root_is_of_its_gain},
 		{"what the kernel throttles is told", what_the_kernel_throttles_is_told},
 		{"what keeps the owner of a spin lock is the root", what_keeps_the_owner_of_a_spin_lock_is_the_root},

@@ -27,8 +27,10 @@ static struct unwind_frame frames[UNWIND_FRAMES_MAX];
 static struct unwinder *open_own(void)
 {
 	struct unwinder *unwinder = NULL;
+	target_mappings mappings = {0};
 
-	CU_ASSERT_EQUAL_FATAL(unwinder__open(getpid(), &unwinder), 0);
+	CU_ASSERT_EQUAL_FATAL(target_mappings_read(getpid(), &mappings), 0);
+	CU_ASSERT_EQUAL_FATAL(unwinder__new(getpid(), &mappings, NULL, &unwinder), 0);
 	return unwinder;
 }
 
