@@ -14,7 +14,7 @@
  */
 #define QUANTILE_REPLICATES 200
 #define QUANTILE_PRECISION  0.005
-#define P999_ROWS_MIN       5
+#define ROWS_BEYOND_MIN     5
 
 /* LEVEL_BEYOND: of a latency that is being tried. */
 enum level_sum { LEVEL_W, LEVEL_L, LEVEL_OVER, LEVEL_BEYOND = LEVEL_OVER + LEVELS_OVER, LEVEL_SUM_CNT };
@@ -211,7 +211,8 @@ static double end_of(const struct quantile *quantile, struct levels_work *work, 
 	return to_ns;
 }
 
-/* Beyond the longest latency that was met nothing can be said, and the p99.9 of few requests is that one. */
+/* Of few requests the upper end would be the longest latency that was met, and how much longer others took nobody
+ * knows. */
 static size_t rows_from(const struct share_rows *rows, double ns)
 {
 	size_t cnt = 0;
@@ -238,8 +239,10 @@ static void fill_quantiles(struct report *report, struct levels_work *work, cons
 	for (size_t i = 0; i < sizeof(quantiles) / sizeof(quantiles[0]); i++)
 		*quantiles[i].ci = (struct ci){end_of(&quantiles[i].quantile, work, rows, report, false),
 					       end_of(&quantiles[i].quantile, work, rows, report, true)};
-	if (rows_from(rows, latency->p999_ns) < P999_ROWS_MIN)
-		levels->p999_ci = (struct ci){NAN, NAN};
+	if (rows_from(rows, latency->p99_ns) < ROWS_BEYOND_MIN)
+		levels->p99_ci.hi = NAN;
+	if (rows_from(rows, latency->p999_ns) < ROWS_BEYOND_MIN)
+		levels->p999_ci.hi = NAN;
 }
 
 int levels_make(struct report *report, const struct share_rows *rows, const struct report_opts *opts)

@@ -134,14 +134,17 @@ static void print_interval(struct page *page, struct ci ci)
 
 	if (isnan(ci.lo))
 		return;
-	snprintf(chunk, sizeof(chunk), " (%s to %s)", view_duration(lo, sizeof(lo), ci.lo),
-		 view_duration(hi, sizeof(hi), ci.hi));
+	view_duration(lo, sizeof(lo), ci.lo);
+	if (isnan(ci.hi))
+		snprintf(chunk, sizeof(chunk), " (%s or more)", lo);
+	else
+		snprintf(chunk, sizeof(chunk), " (%s to %s)", lo, view_duration(hi, sizeof(hi), ci.hi));
 	page__chunk(page, chunk, 9);
 }
 
 static bool is_wide(struct ci ci, double ns)
 {
-	return fmax(ns - ci.lo, ci.hi - ns) > NEAR_SHARE * ns;
+	return isnan(ci.hi) || fmax(ns - ci.lo, ci.hi - ns) > NEAR_SHARE * ns;
 }
 
 static void print_latency(struct page *page, const struct report *report)
