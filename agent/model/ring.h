@@ -20,8 +20,8 @@ typedef int (*ring_handler)(void *owner, const void *record, size_t sz);
 
 /*
  * Hands over what there is when it is called, up to the first record that is still being written, and makes room for
- * what was handed over; what comes meanwhile is the next call's, for it may come faster than it is handled.  0,
- * -EBADMSG, or the negative value that `handle` returned.
+ * what was handed over; records that the kernel writes meanwhile are left to the next call: it may write them faster
+ * than they are handled.  0, -EBADMSG, or the negative value that `handle` returned.
  */
 int ring__read(struct ring *ring, ring_handler handle, void *owner);
 

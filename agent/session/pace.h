@@ -9,9 +9,10 @@
  * agent waits for a CPU cost the target more than the few milliseconds a second that the agent needs then.  Where it
  * has to read the rings in a window that lasts long, it is raised.
  *
- * A third, whylate-guard, is a process, and raises what is left of an agent that was killed (session/guard.h).
+ * The second thread also starts a process, whylate-guard, which raises the threads of an agent that was killed
+ * (session/guard.h).
  *
- * Without the privilege to come back from SCHED_IDLE both stay SCHED_BATCH.
+ * Without the privilege to come back from SCHED_IDLE both threads stay SCHED_BATCH, and there is no guard.
  */
 #ifndef WHYLATE_SESSION_PACE_H
 #define WHYLATE_SESSION_PACE_H

@@ -102,7 +102,7 @@ static void its_interval_tells_how_few_episodes_were_met(void)
 	CU_ASSERT(covered_rare >= 95);
 }
 
-/* Where all windows are alike it is short; of two latencies beyond the p99.9 nobody knows how long others are. */
+/* Where all windows are alike it is short; where two requests reach the p99.9, it has no upper end. */
 static void it_is_short_where_all_is_alike(void)
 {
 	static struct sample sample;

@@ -156,7 +156,7 @@ static int feed(void *owner, const void *record, size_t sz)
 	return 0;
 }
 
-static void what_comes_meanwhile_is_the_next_calls(void)
+static void records_written_meanwhile_are_left_to_the_next_call(void)
 {
 	struct shared shared;
 	struct feeder feeder = {.shared = &shared};
@@ -234,7 +234,7 @@ static const struct unit_test tests[] = {
 	{"records come in order and make room", records_come_in_order_and_make_room},
 	{"a record across the end is in one piece", a_record_across_the_end_is_in_one_piece},
 	{"what is being written is waited for", what_is_being_written_is_waited_for},
-	{"what comes meanwhile is the next call's", what_comes_meanwhile_is_the_next_calls},
+	{"records written meanwhile are left to the next call", records_written_meanwhile_are_left_to_the_next_call},
 	{"what was given up is passed over", what_was_given_up_is_passed_over},
 	{"an error ends it behind its record", an_error_ends_it_behind_its_record},
 	{"lies are not followed", lies_are_not_followed},

@@ -1673,8 +1673,8 @@ static void what_is_called_from_anywhere_is_one_root(void)
 }
 
 /*
- * A program for each late request, and of every fifth nobody knows what main() was called by: those are a cause of
- * their own, and what the others do has a name as well, though they share their requests with the loading.
+ * A program for each late request; the stacks of every fifth program have a guessed caller of main().  Those are a
+ * cause of their own; the stacks of the others have a function as well, though the same requests load the program.
  */
 static void put_program(struct loop *loop, uint64_t ts, uint64_t ns, bool is_guessed)
 {
