@@ -211,8 +211,6 @@ static double end_of(const struct quantile *quantile, struct levels_work *work, 
 	return to_ns;
 }
 
-/* Of few requests the upper end would be the longest latency that was met, and how much longer others took nobody
- * knows. */
 static size_t rows_from(const struct share_rows *rows, double ns)
 {
 	size_t cnt = 0;
@@ -239,6 +237,7 @@ static void fill_quantiles(struct report *report, struct levels_work *work, cons
 	for (size_t i = 0; i < sizeof(quantiles) / sizeof(quantiles[0]); i++)
 		*quantiles[i].ci = (struct ci){end_of(&quantiles[i].quantile, work, rows, report, false),
 					       end_of(&quantiles[i].quantile, work, rows, report, true)};
+	/* Of so few it would be the longest latency that was met, and other requests may have taken longer. */
 	if (rows_from(rows, latency->p99_ns) < ROWS_BEYOND_MIN)
 		levels->p99_ci.hi = NAN;
 	if (rows_from(rows, latency->p999_ns) < ROWS_BEYOND_MIN)

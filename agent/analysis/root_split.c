@@ -297,7 +297,7 @@ static void walk(struct root_split *split, struct tree *tree, uint32_t node, uin
 			if (!is_entry(tree, node, child) && is_apart(tree, node, child))
 				apart[cnt++] = child;
 	}
-	/* What is left besides is no cause without a name if most of it is in one child. */
+	/* The child that most of the difference is in is a cause besides those, with a name. */
 	child = cnt && cnt < ROOT_BRANCHES_MAX ? largest_child(tree, node) : 0;
 	if (child && !is_apart(tree, node, child) && !is_entry(tree, node, child) &&
 	    difference(tree, child) >= SHOWN_SHARE * difference(tree, node))

@@ -61,12 +61,18 @@ static void image__free(struct image *image)
 	free(image);
 }
 
+/* The target's files are read for it alone. */
+static struct file_tables *tables_of(struct images *images, const struct image *image, pid_t pid)
+{
+	return pid == images->opts.pid && !image->is_past ? NULL : images->tables;
+}
+
 static int open_program(struct images *images, struct image *image, pid_t pid, const target_mappings *mappings)
 {
-	struct program_opts opts = {.debuginfo_dir = images->opts.debuginfo_dir, .names_only = true};
+	const struct program_opts opts = {.debuginfo_dir = images->opts.debuginfo_dir,
+					  .names_only = true,
+					  .tables = tables_of(images, image, pid)};
 
-	if (pid != images->opts.pid || image->is_past)
-		opts.tables = images->tables;
 	return image->is_past ? program__open_mapped(pid, mappings, &opts, &image->program)
 			      : program__open(pid, &opts, &image->program);
 }
@@ -90,8 +96,7 @@ int image__new(struct images *images, pid_t pid, bool is_past, target_mappings *
 		image->dev = code->dev;
 		image->ino = code->ino;
 	}
-	err = unwinder__new(pid, mappings, pid == images->opts.pid && !is_past ? NULL : images->tables,
-			    &image->unwinder);
+	err = unwinder__new(pid, mappings, tables_of(images, image, pid), &image->unwinder);
 	if (err) {
 		free(image);
 		return err;

@@ -42,23 +42,19 @@ static struct layout *oldest_layout(struct images *images)
 /* A place for another one of so many mappings. */
 static struct layout *room_for_layout(struct images *images, size_t mapping_cnt)
 {
-	struct layout *room = &images->layouts[0], *oldest;
-	size_t cnt = 0;
+	struct layout *room = images->layouts, *oldest;
+	size_t used = 0, cnt = 0;
 
 	for (int i = 0; i < LAYOUTS_MAX; i++) {
-		struct layout *layout = &images->layouts[i];
-
-		cnt += layout->mappings.cnt;
-		if (room->image && (!layout->image || layout->used_ts < room->used_ts))
-			room = layout;
+		used += images->layouts[i].image != NULL;
+		cnt += images->layouts[i].mappings.cnt;
 	}
-	cnt -= room->mappings.cnt;
-	if (room->image)
-		drop_layout(images, room);
-	while (cnt && cnt + mapping_cnt > MAPPINGS_MAX && (oldest = oldest_layout(images))) {
+	for (; (used == LAYOUTS_MAX || cnt + mapping_cnt > MAPPINGS_MAX) && (oldest = oldest_layout(images)); used--) {
 		cnt -= oldest->mappings.cnt;
 		drop_layout(images, oldest);
 	}
+	while (room->image)
+		room++;
 	return room;
 }
 

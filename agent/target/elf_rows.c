@@ -7,9 +7,10 @@
 #include <stdbool.h>
 #include <string.h>
 
-void elf_rows_free(struct elf_rows *rows){
+void elf_rows_free(struct elf_rows *rows)
+{
 #define FREE(name, member, type) vec_free(&rows->member);
-	ELF_ROWS_SECTIONS(FREE)
+	ELF_ROWS_SECTIONS(FREE);
 #undef FREE
 }
 

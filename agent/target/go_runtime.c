@@ -20,9 +20,6 @@
 /* The highest of the runtime's states of a goroutine, and the bit of a scan. */
 #define STATUS_MAX  10
 #define STATUS_SCAN 0x1000
-/* Versions of Go, 1.N, whose offsets are known without debugging information. */
-#define GO_MINOR_MIN 18
-#define GO_MINOR_MAX 24
 
 struct go_runtime {
 	struct elf_image *image;

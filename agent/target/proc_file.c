@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "target/proc_file.h"
 
+#include "base/text.h"
 #include "base/whole_io.h"
 
 #include <errno.h>
@@ -29,6 +30,18 @@ void proc_path(char *path, size_t sz, const char *fmt, ...)
 	if (len > 0 && (size_t)len < sz)
 		vsnprintf(path + len, sz - len, fmt, args);
 	va_end(args);
+}
+
+void proc_exe(pid_t pid, char *path, size_t sz)
+{
+	char link[PROC_PATH_SZ];
+	ssize_t len;
+
+	proc_path(link, sizeof(link), "%d/exe", pid);
+	len = readlink(link, path, sz - 1);
+	path[len > 0 ? len : 0] = '\0';
+	if (text_ends(path, " (deleted)"))
+		path[len - 10] = '\0';
 }
 
 FILE *proc_open(pid_t pid, const char *name)

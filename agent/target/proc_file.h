@@ -37,6 +37,8 @@ DIR *proc_dir(const char *path_fmt, ...) WL_PRINTF(1, 2);
 pid_t proc_next(DIR *dir);
 /* The value of a key of /proc/PID/status, of a process or a thread.  0; -ESRCH: also if the key is missing. */
 int proc_status(pid_t pid, const char *key, char *value, size_t sz);
+/* The path of its program, "" when it may not be looked at; without the mark of a file that is gone. */
+void proc_exe(pid_t pid, char *path, size_t sz);
 /* /proc/PID/mem: a descriptor or -errno. */
 int proc_mem_open(pid_t pid);
 /* False unless it reads all bytes. */

@@ -303,15 +303,10 @@ int python__open(pid_t pid, const target_mappings *mappings, struct python **ope
 
 static bool is_called_python(pid_t pid)
 {
-	char path[64], file[PATH_MAX];
+	char file[PATH_MAX];
 	const char *base;
-	ssize_t len;
 
-	proc_path(path, sizeof(path), "%d/exe", pid);
-	len = readlink(path, file, sizeof(file) - 1);
-	if (len <= 0)
-		return false;
-	file[len] = '\0';
+	proc_exe(pid, file, sizeof(file));
 	base = strrchr(file, '/');
 	return base && !strncmp(base + 1, "python3", 7);
 }

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "base/text.h"
 #include "target/resolve_internal.h"
 
 #include "base/units.h"
@@ -242,19 +241,6 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* The path of its program, "" when it may not be looked at; without the mark of a file that is gone. */
-static void exe_of(pid_t pid, char *path, size_t sz)
-{
-	char link[PATH_MAX];
-	ssize_t len;
-
-	proc_path(link, sizeof(link), "%d/exe", pid);
-	len = readlink(link, path, sz - 1);
-	path[len > 0 ? len : 0] = '\0';
-	if (text_ends(path, " (deleted)"))
-		path[len - 10] = '\0';
-}
-
 /* The kernel cuts names of processes to 15 bytes. */
 static bool is_called(const struct target_process *process, const char *name)
 {
@@ -262,7 +248,7 @@ static bool is_called(const struct target_process *process, const char *name)
 
 	if (!strncmp(process->comm, name, sizeof(process->comm) - 1))
 		return true;
-	exe_of(process->pid, exe, sizeof(exe));
+	proc_exe(process->pid, exe, sizeof(exe));
 	return *exe && !strcmp(base_name(exe), name);
 }
 
@@ -271,7 +257,7 @@ static bool runs_program(const struct target_process *process, const char *path)
 	char exe[PATH_MAX], link[PATH_MAX];
 	struct stat own, wanted;
 
-	exe_of(process->pid, exe, sizeof(exe));
+	proc_exe(process->pid, exe, sizeof(exe));
 	if (*exe && !strcmp(strchr(path, '/') ? exe : base_name(exe), path))
 		return true;
 	proc_path(link, sizeof(link), "%d/exe", process->pid);
@@ -328,7 +314,7 @@ static int resolve_name(enum target_kind kind, const char *name, const target_pr
 		for (size_t i = 0; i < all->cnt; i++) {
 			if (by_comm)
 				resolve_offer(&offered, all->items[i].comm);
-			exe_of(all->items[i].pid, exe, sizeof(exe));
+			proc_exe(all->items[i].pid, exe, sizeof(exe));
 			if (*exe)
 				resolve_offer(&offered, by_comm || !strchr(name, '/') ? base_name(exe) : exe);
 		}
@@ -370,8 +356,8 @@ static bool serve_together(const target_port_owners *owners)
 	for (size_t i = 1; i < owners->cnt && same_netns; i++) {
 		char one[PATH_MAX], other[PATH_MAX];
 
-		exe_of(owners->items[0].pid, one, sizeof(one));
-		exe_of(owners->items[i].pid, other, sizeof(other));
+		proc_exe(owners->items[0].pid, one, sizeof(one));
+		proc_exe(owners->items[i].pid, other, sizeof(other));
 		same_netns = !strcmp(one, other) && parent_of(owners->items[0].pid) == parent_of(owners->items[i].pid);
 	}
 	return same_netns;

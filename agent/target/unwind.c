@@ -281,11 +281,6 @@ bool unwinder__is_made(struct unwinder *unwinder, uint64_t addr)
 	return module && !module->image && unwinder->mappings.items[idx].path[0] != '[';
 }
 
-pid_t unwinder__pid(const struct unwinder *unwinder)
-{
-	return unwinder->pid;
-}
-
 static bool is_return_address(struct unwinder *unwinder, uint64_t addr)
 {
 	/* The byte before it is the call's, and the call may be the last instruction of a mapping. */

@@ -80,7 +80,6 @@ bool unwinder__is_changed(const struct unwinder *unwinder);
 const char *unwinder__place(const struct unwinder *unwinder, uint64_t addr, char *buf, size_t sz);
 /* Is the code at that address of no file that can be read: made by the process itself, most often? */
 bool unwinder__is_made(struct unwinder *unwinder, uint64_t addr);
-pid_t unwinder__pid(const struct unwinder *unwinder);
 /* Is there executable code at that address? */
 bool unwinder__is_code(const struct unwinder *unwinder, uint64_t addr);
 
